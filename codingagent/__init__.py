@@ -3,9 +3,7 @@
 Programs find here what reads, checks and executes its JSON (operations and events, version 1.0).
 """
 
-TYPE_CHECKING = (
-    False  # as in `typing`, which would cost each start of the process that runs commands
-)
+TYPE_CHECKING = False  # as in `typing`, which would cost each start of the process that runs commands
 
 if TYPE_CHECKING:
     from codingagent.agent.space import Space

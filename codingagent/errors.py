@@ -57,9 +57,7 @@ class OperationError(Exception):
     text, or what makes it, if it is asked for.
     """
 
-    def __init__(
-        self, fact: str, detail: str | Callable[[], str] = "", *, advice: str = ""
-    ) -> None:
+    def __init__(self, fact: str, detail: str | Callable[[], str] = "", *, advice: str = "") -> None:
         super().__init__(fact + advice)
         self.fact = fact
         self._detail = detail

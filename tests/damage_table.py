@@ -470,9 +470,7 @@ ROWS: tuple[Row, ...] = (
     Row("letters of other scripts as entities", _each(_foreign_letters), meant_in=_MARKUP),
     Row("curly quotes", _each(_curly), lossy=True),
     Row("German quotes", _each(_low_quotes), lossy=True),
-    Row(
-        "dashes and ellipses", _each(lambda t: t.replace("--", "—").replace("...", "…")), lossy=True
-    ),
+    Row("dashes and ellipses", _each(lambda t: t.replace("--", "—").replace("...", "…")), lossy=True),
     Row("no-break hyphens", _each(lambda t: t.replace("-", "\u2011"))),
     Row("full-width brackets", _each(lambda t: t.replace("[", "［").replace("]", "］"))),
     Row("zero-width blanks", _each(lambda t: re.sub(r"([_./])", "\\1\u200b", t))),
@@ -491,9 +489,7 @@ ROWS: tuple[Row, ...] = (
         _each(lambda t: _backslashed(t, "_"), _B),
         meant_in=(".md", ".tex", ".yml", "Makefile", ".html"),
     ),
-    Row(
-        "no-break indentation in bodies", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")), _B)
-    ),
+    Row("no-break indentation in bodies", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")), _B)),
     # what stands round or before the lines of a body
     Row("bodies in fences", _bodies(_fenced("```", "")), meant_in=_PROSE),
     Row("bodies in fences with a language", _bodies(_fenced("```", "python")), meant_in=_PROSE),
@@ -626,9 +622,7 @@ def oddities(whole: Sequence[str], new: Sequence[str], name: str) -> Iterator[st
         yield "blanks at the end of each line"
     if is_command and all(line.startswith("+") for line in words):
         yield "marks of a diff"
-    runs = [
-        len(list(group)) for blank, group in groupby(new, lambda line: not line.strip()) if blank
-    ]
+    runs = [len(list(group)) for blank, group in groupby(new, lambda line: not line.strip()) if blank]
     is_spaced = len(words) > 1 and len(runs) >= len(words) - 1 and all(n % 2 for n in runs)
     if is_spaced and (max(runs) > 1 or not name.endswith(_TEXT)):
         yield "a blank line after each line"
@@ -810,9 +804,7 @@ def main() -> int:
     for cell in cells:
         if cell.came in ("wrong", "silent") or ("-v" in sys.argv and cell.came != "right"):
             reasons = "; ".join(f"{p.kind}: {p.reason[:200]}" for p in cell.done.problems)
-            out(
-                f"{cell.came}: {cell.row.name} / {cell.answer.style} {cell.answer.file}: {reasons}\n"
-            )
+            out(f"{cell.came}: {cell.row.name} / {cell.answer.style} {cell.answer.file}: {reasons}\n")
     return int(any(cell.came in ("wrong", "silent") for cell in cells))
 
 

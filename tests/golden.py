@@ -43,9 +43,7 @@ def _write_anew() -> None:
     for test in sorted(TESTS.rglob("test_*.py")):
         source = test.read_text("utf-8")
         if "golden.cases(" in source or "golden.text(" in source:
-            module = importlib.import_module(
-                ".".join(test.relative_to(TESTS.parent).with_suffix("").parts)
-            )
+            module = importlib.import_module(".".join(test.relative_to(TESTS.parent).with_suffix("").parts))
             for name, make in getattr(module, "TEXTS", {}).items():
                 test.with_name(name).write_text(make(), "utf-8", newline="\n")
             read: Read = getattr(module, "READ", ast.literal_eval)

@@ -191,9 +191,7 @@ def open_files() -> set[tuple[str, str]]:
     """Return what this process has open, each by its number and what it leads to."""
     found = set()
     for number in descriptors():
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # the list's own, and what a thread closes meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the list's own, and what a thread closes meanwhile
             found.add((number, str(Path(f"/proc/self/fd/{number}").readlink())))
     return found
 
@@ -277,10 +275,7 @@ def small_disk(folder: Path, size: str = "1m") -> Iterator[Callable[[str], objec
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o"]
     words = [*mount, f"size={size}", "none", str(folder)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(words, capture_output=True, check=False).returncode
-    ):
+    if not shutil.which("mount") or subprocess.run(words, capture_output=True, check=False).returncode:
         pytest.skip("a small disk can't be mounted here: that needs root")
     try:
         yield lambda how: subprocess.check_call([*mount, f"remount,{how}", "none", str(folder)])
@@ -352,9 +347,7 @@ def watcher(
     approves_all: bool = False,
 ) -> context.Person:
     """Return a person, and what they are shown in a list."""
-    return context.Person(
-        notices.append, ask, approves_all, record=lambda record, _: notices.append(record)
-    )
+    return context.Person(notices.append, ask, approves_all, record=lambda record, _: notices.append(record))
 
 
 class LiveSession:

@@ -159,9 +159,7 @@ def served(
         found = Served(process, log, socket_path)
         try:
             wait_until(
-                lambda: (
-                    any(x.startswith("serving ") for x in found.log()) or process.poll() is not None
-                )
+                lambda: any(x.startswith("serving ") for x in found.log()) or process.poll() is not None
             )
             assert process.poll() is None, log.read_text("utf-8")
             yield found

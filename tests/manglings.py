@@ -68,9 +68,7 @@ def _on_openings(change: Mangling) -> Mangling:
 
 def _on_lines(change: Mangling) -> Mangling:
     # An empty body has no line; one more would be no damage that a chat does.
-    return lambda text: "".join(
-        f"{change(line)}\n" for line in text.removesuffix("\n").split("\n") if text
-    )
+    return lambda text: "".join(f"{change(line)}\n" for line in text.removesuffix("\n").split("\n") if text)
 
 
 def _on_edits(
@@ -238,12 +236,8 @@ MANGLINGS: dict[str, Mangling] = {
     "tags with no-break spaces": _on_all_tags(lambda t: t.replace(" ", "\u00a0")),
     "tags with zero-width spaces": _on_all_tags(lambda t: f"\u200b{t}\u200b"),
     "tags with byte-order marks": _on_all_tags(lambda t: f"\ufeff{t}"),
-    "tags with full-width brackets": _on_all_tags(
-        lambda t: t.replace("[", "［").replace("]", "］")
-    ),
-    "tags with lenticular brackets": _on_all_tags(
-        lambda t: t.replace("[", "【").replace("]", "】")
-    ),
+    "tags with full-width brackets": _on_all_tags(lambda t: t.replace("[", "［").replace("]", "］")),
+    "tags with lenticular brackets": _on_all_tags(lambda t: t.replace("[", "【").replace("]", "】")),
     "tags with trailing blanks": _on_tags(lambda t: f"{t}  \t"),
     # everything
     "everything escaped": _on_lines(_escaped_line),
@@ -264,9 +258,7 @@ MANGLINGS: dict[str, Mangling] = {
     "edits in entities": _each_line_of_edits(html.escape),
     "edits escaped": _each_line_of_edits(_escaped),
     "edits with typographic quotes": _each_line_of_edits(_curled),
-    "edits with straight quotes": _each_line_of_edits(
-        lambda t: re.sub("[“”]", '"', re.sub("[‘’]", "'", t))
-    ),
+    "edits with straight quotes": _each_line_of_edits(lambda t: re.sub("[“”]", '"', re.sub("[‘’]", "'", t))),
     "edits with no-break spaces": _each_line_of_edits(lambda t: t.replace(" ", "\u00a0")),
     "edits with zero-width spaces": _each_line_of_edits(lambda t: t.replace("_", "_\u200b")),
     "edits with blanks for tabs": _each_line_of_edits(_as_blanks),

@@ -116,12 +116,8 @@ def same(line: str, project: Path) -> str:
     line = re.sub(r"[0-9a-f]{8}(?=_seq|\b)", "7f3a91c2", line)
     line = re.sub(r"\b\d+\.\d+(?= ?s\b)", "0.1", line)
     # A request says what the machine has: memory, programs.
-    line = re.sub(
-        r"~\d{3} tokens", "~500 tokens", re.sub(r"~\d,\d{3} tokens", "~1,700 tokens", line)
-    )
-    return re.sub(
-        r"(\d,\d)\d\d characters, ~.*? tokens", r"\g<1>00 characters, ~2,200 tokens", line
-    )
+    line = re.sub(r"~\d{3} tokens", "~500 tokens", re.sub(r"~\d,\d{3} tokens", "~1,700 tokens", line))
+    return re.sub(r"(\d,\d)\d\d characters, ~.*? tokens", r"\g<1>00 characters, ~2,200 tokens", line)
 
 
 def rows(raw: str) -> Iterator[str]:
@@ -155,8 +151,7 @@ def rows(raw: str) -> Iterator[str]:
                 pass
     for cells in rows:
         runs = (
-            (style, "".join(each for _, each in run))
-            for style, run in groupby(cells, lambda cell: cell[0])
+            (style, "".join(each for _, each in run)) for style, run in groupby(cells, lambda cell: cell[0])
         )
         yield "".join(f"{style}{text}\x1b[0m" if style else text for style, text in runs)
 

@@ -138,9 +138,7 @@ def cases() -> list[Case]:
 
 def _files(folder: Path) -> dict[str, bytes]:
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
 
 
@@ -164,9 +162,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
     events: list[Event] = []
     for index, item in enumerate(found.items):
         if isinstance(item, Problem):
-            events.append(
-                Refused(item.kind, item.fact, item.detail, notes=item.notes, advice=item.advice)
-            )
+            events.append(Refused(item.kind, item.fact, item.detail, notes=item.notes, advice=item.advice))
             continue
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
         path = subject_of(item.operation)
@@ -267,8 +263,7 @@ def _is_text_as_written(text: str, case: Case, clean: Done, done: Done, folder: 
     }
     letters = execute(to_the_letter(text), case.before, _new(folder, "letters", hash(text)))
     return all(
-        file_kinds.is_prose(name) and done.files.get(name) == letters.files.get(name)
-        for name in differs
+        file_kinds.is_prose(name) and done.files.get(name) == letters.files.get(name) for name in differs
     )
 
 
@@ -280,9 +275,7 @@ def to_the_letter(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
-    return re.sub(
-        r"^([ \t]*)\[/(CREATE_FILE|EDIT_FILE)\][ \t]*$", r"\1[/\2 T]", opened, flags=re.MULTILINE
-    )
+    return re.sub(r"^([ \t]*)\[/(CREATE_FILE|EDIT_FILE)\][ \t]*$", r"\1[/\2 T]", opened, flags=re.MULTILINE)
 
 
 # There are many recorded answers, and a test run has its limits.

@@ -43,9 +43,7 @@ def why_no_bwrap(program: str = BWRAP) -> str:
 def needs_root() -> None:
     """Skips the test unless root runs it: for what the system itself keeps from everyone else."""
     if os.geteuid() != 0:
-        pytest.skip(
-            "only root could do here what is refused; the test needs root to tell who refuses"
-        )
+        pytest.skip("only root could do here what is refused; the test needs root to tell who refuses")
 
 
 def line_by_names(confined: Confined) -> list[str | int]:
@@ -66,7 +64,5 @@ def line_by_names(confined: Confined) -> list[str | int]:
             flags += [str(mount["source"] or target), target]
     gate = confined.argv.index("--file")
     # There is no guard that would hear of its start.
-    rest = [
-        w.replace("|| exit", "") if isinstance(w, str) else w for w in confined.argv[gate + 3 :]
-    ]
+    rest = [w.replace("|| exit", "") if isinstance(w, str) else w for w in confined.argv[gate + 3 :]]
     return [*confined.argv[:gate], *flags, *rest]

@@ -115,9 +115,7 @@ def beside(work: Callable[[], None]) -> Iterator[threading.Thread]:
 
 
 @contextlib.contextmanager
-def server_at(
-    endpoint: Listenable, world: World, *, token: str | None = None
-) -> Iterator[Listenable]:
+def server_at(endpoint: Listenable, world: World, *, token: str | None = None) -> Iterator[Listenable]:
     """Runs a server beside the test; gives where it listens. Told to stop, it must end."""
     listener = listen(endpoint)
     server = Server(TABLE, world.open_methods, world.note, token=token)

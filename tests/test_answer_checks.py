@@ -214,9 +214,7 @@ def test_dots_in_place_of_lines_are_asked_again_in_an_edit_too(
     (live.workspace / name).write_text(old)
     new = f"row 9,0\n{dots}\n"
     cells = create(new.replace(dots, f'"{dots}",{dots}'), path=name) if name == "a.csv" else ""
-    for answer in filter(
-        None, (create(new, path=name), edit(old, new).replace("a.py", name), cells)
-    ):
+    for answer in filter(None, (create(new, path=name), edit(old, new).replace("a.py", name), cells)):
         assert re.search("would replace lines|instead of the lines", live.answer(answer)), answer
         assert (live.workspace / name).read_text() == old
     assert live.answer(edit(old, f"row 1,1\n{dots}\nrow 2,2\n").replace("a.py", name))
@@ -245,9 +243,7 @@ def test_a_file_that_is_shorter_on_purpose_is_written(live: LiveSession, new: st
 def test_a_link_in_brackets_stands_in_place_of_nothing(live: LiveSession) -> None:
     """It may be all that is left of a page on purpose."""
     new = "# Privacy\n\n(See)[https://example.org/privacy]\n"
-    (live.workspace / "a.md").write_text(
-        "# Privacy\n\n" + "".join(f"Line {n}.\n" for n in range(9))
-    )
+    (live.workspace / "a.md").write_text("# Privacy\n\n" + "".join(f"Line {n}.\n" for n in range(9)))
     assert live.answer(create(new, path="a.md")).startswith("[OK] ")
     assert (live.workspace / "a.md").read_text() == new
 
@@ -269,8 +265,6 @@ def test_a_citation_mark_that_can_be_read_as_a_slice_is_asked_about(live: LiveSe
         sent = edit("y = x\n", "y = x + w[cite: 3]\n").replace("a.py", name)
         assert "citation marks, '[cite: 3]', which might be intended" in live.answer(sent)
         assert (live.workspace / name).read_text() == "y = x\n"
-        sent = sent.replace(f'"{name}"', f'"{name}" until="T"').replace(
-            "EDIT_FILE]", "EDIT_FILE T]"
-        )
+        sent = sent.replace(f'"{name}"', f'"{name}" until="T"').replace("EDIT_FILE]", "EDIT_FILE T]")
         assert live.answer(sent).startswith("[OK] ")
         assert (live.workspace / name).read_text() == "y = x + w[cite: 3]\n"

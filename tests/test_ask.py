@@ -89,10 +89,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert cart(home) == CART
     assert not (home / "workspace" / "ran").exists()
     assert all(line in out for line in WORDS.split("\n"))
-    assert (
-        "Not executed, because this was only a question: EDIT_FILE cart.py, RUN_COMMAND touch ran"
-        in out
-    )
+    assert "Not executed, because this was only a question: EDIT_FILE cart.py, RUN_COMMAND touch ran" in out
     assert "No command" not in out
     assert is_complete(home)
     assert len(list((home / "outbox").glob("*.txt"))) == 1

@@ -283,9 +283,7 @@ def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
 def test_events_as_json_show_a_file_too(tmp_path: Path) -> None:
     """In a session that asks for JSON the text stands in an event, and the change in another."""
     with plain_session(tmp_path / "home") as first:
-        session = factory.start_session(
-            first.home, first.workspace, "task", Settings(), protocol="json"
-        )
+        session = factory.start_session(first.home, first.workspace, "task", Settings(), protocol="json")
     with plain_session(tmp_path / "home", session_id=session.session_id) as live:
         write(live, OLD)
         live.answer(AS_JSON % '{"type": "readFile", "path": "a.txt"}')

@@ -342,9 +342,7 @@ def test_another_one_is_run_in_the_place_of_one_that_was_interrupted(tmp_path: P
     """A check that hangs is stopped by Ctrl-C, and another named, as the screen says."""
     marker = new_marker()
     with none_left(marker):
-        with live_with(
-            tmp_path, f"echo ran >> ../checks; test ! -e a.txt || exec sleep {marker}"
-        ) as live:
+        with live_with(tmp_path, f"echo ran >> ../checks; test ! -e a.txt || exec sleep {marker}") as live:
             pass
         live.drop(RIGHT + DONE)
         assert kill_when(tmp_path, ("resume", "--once"), lambda: runs(tmp_path) == 2)

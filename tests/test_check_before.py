@@ -105,17 +105,13 @@ def test_files_that_its_failure_names_come_first_if_the_task_is_about_it(tmp_pat
 
 
 @pytest.mark.parametrize("how", ["no-wait", "pipe"])
-def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(
-    tmp_path: Path, how: str
-) -> None:
+def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(tmp_path: Path, how: str) -> None:
     """After the limit the request is there; what fails is in it once it is known, and the screen says so."""
     go_on = tmp_path / "go-on"
     check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; {FAILS}"
     words = ("new", *OPTIONS, *["--no-wait"] * (how == "no-wait"), "--check", check, "task")
     variables = {**os.environ, "CODINGAGENT_CHECK_FIRST": "1"}
-    with start_command(
-        "--home", str(tmp_path), *words, env=variables, stdout=subprocess.PIPE
-    ) as process:
+    with start_command("--home", str(tmp_path), *words, env=variables, stdout=subprocess.PIPE) as process:
         outbox = tmp_path / "outbox"
         wait_until(lambda: any(outbox.glob("*_seq0001.txt")))
         home = Home.at(tmp_path, create=False)
@@ -182,9 +178,7 @@ def test_a_key_goes_on_without_it_and_what_is_typed_is_kept(tmp_path: Path) -> N
     assert runs(tmp_path) == 1
 
 
-def test_an_answer_that_comes_meanwhile_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_comes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is taken at once and whole; the check then runs after it, as ever."""
     monkeypatch.setenv("CODINGAGENT_CHECK_FIRST", "1")
     marker = new_marker()
@@ -247,9 +241,7 @@ def test_one_that_was_stopped_is_not_run_again(tmp_path: Path, how: str) -> None
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("count", range(2, 12))
-def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(
-    tmp_path: Path, count: int
-) -> None:
+def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(tmp_path: Path, count: int) -> None:
     """Before the answer and after it the check is begun once at most, and all of the answer is done."""
     home = new(tmp_path, f"{LOGGED} test -e a.txt")
     (session_id,) = home.sessions.ids()
@@ -266,9 +258,7 @@ def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(
     assert not log.exists() or log.read_text("utf-8") == "once\n"
 
 
-def test_it_can_be_left_to_the_first_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_can_be_left_to_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`check_first = 0`: it runs before the answer is executed, and no other turn runs it first."""
     monkeypatch.setenv("CODINGAGENT_CHECK_FIRST", "0")
     home = new(tmp_path, f"{LOGGED} ls")
@@ -360,10 +350,7 @@ def test_the_model_is_told_what_failed_before_and_never_to_mend_it(old: Path) ->
     once(home)
     text = " ".join(request(home, 3).split())
     assert "Note: failed before any change, too: test_a.py::test_old" in text
-    assert (
-        "(see CHECK above): fix first what did not fail before any change; [DONE] is not accepted"
-        in text
-    )
+    assert "(see CHECK above): fix first what did not fail before any change; [DONE] is not accepted" in text
 
 
 def request(home: Home, sequence: int) -> str:

@@ -75,9 +75,7 @@ def ran(live: LiveSession) -> list[str]:
 @pytest.mark.parametrize("end", ["", "\n", "\n````\n"])
 @pytest.mark.parametrize("fenced", [False, True])
 @pytest.mark.one_in(2)
-def test_commands_behind_a_missing_block_wait_for_it(
-    tmp_path: Path, end: str, *, fenced: bool
-) -> None:
+def test_commands_behind_a_missing_block_wait_for_it(tmp_path: Path, end: str, *, fenced: bool) -> None:
     """Design, truncation: the second half alone executes nothing that may need the first."""
     with plain_session(tmp_path) as live:
         answer = whole(live, fenced=fenced)
@@ -103,9 +101,7 @@ def test_commands_behind_a_missing_block_wait_for_it(
 @pytest.mark.parametrize("fenced", [False, True])
 @pytest.mark.parametrize("halves", [1, 2])
 @pytest.mark.one_in(2)
-def test_the_whole_answer_again_is_gone_on_with(
-    tmp_path: Path, halves: int, *, fenced: bool
-) -> None:
+def test_the_whole_answer_again_is_gone_on_with(tmp_path: Path, halves: int, *, fenced: bool) -> None:
     """Design, nothing runs twice: of the whole only what had not arrived before is executed."""
     with plain_session(tmp_path) as live:
         answer = whole(live, fenced=fenced)
@@ -135,9 +131,7 @@ def test_another_answer_to_the_same_request_is_not_the_whole_one(tmp_path: Path)
 
 # --- the second half is said, fenced, or goes on within a line ----------------------------------------
 
-PROGRAM = (
-    "".join(f"def area_{n}(r):\n    return {n} * r ** 2\n\n\n" for n in range(9)).rstrip() + "\n"
-)
+PROGRAM = "".join(f"def area_{n}(r):\n    return {n} * r ** 2\n\n\n" for n in range(9)).rstrip() + "\n"
 GO = "".join(f"func area{n}(r float64) float64 {{\n\treturn {n} * r * r\n}}\n\n" for n in range(9))
 SAID = [
     "Sure, here's the rest:\n\n",
@@ -235,9 +229,7 @@ def test_the_tag_once_more_before_the_second_half_makes_no_file_of_it(tmp_path: 
 
 
 @pytest.mark.parametrize("repeated", [2, 4])
-def test_a_sentence_before_several_lines_once_more_costs_nothing(
-    tmp_path: Path, repeated: int
-) -> None:
+def test_a_sentence_before_several_lines_once_more_costs_nothing(tmp_path: Path, repeated: int) -> None:
     """Models send more of the end than the one line that they are asked for."""
     lines = [f"line{n} = {n}\n" for n in range(30)]
     with plain_session(tmp_path) as live:

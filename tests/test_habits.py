@@ -123,9 +123,7 @@ def run(
     return done
 
 
-def test_answers_saved_by_hand_while_new_waits(
-    tmp_path: Path, variables: dict[str, str], chat: Path
-) -> None:
+def test_answers_saved_by_hand_while_new_waits(tmp_path: Path, variables: dict[str, str], chat: Path) -> None:
     """A folder of one's own: code in workspace/, `new` waits, each answer is saved into inbox/."""
     folder = tmp_path / "own"
     lay(folder / "workspace")
@@ -181,9 +179,7 @@ def turns_told(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.deep
-def test_inside_a_repository_from_a_subfolder(
-    tmp_path: Path, variables: dict[str, str], chat: Path
-) -> None:
+def test_inside_a_repository_from_a_subfolder(tmp_path: Path, variables: dict[str, str], chat: Path) -> None:
     """`new --here`; the home is found from below, git never sees it, and the person commits."""
     folder = tmp_path / "project"
     lay(folder)
@@ -228,9 +224,7 @@ def test_inside_a_repository_from_a_subfolder(
 
 
 @pytest.mark.deep
-def test_driven_by_a_command_line_model(
-    tmp_path: Path, variables: dict[str, str], chat: Path
-) -> None:
+def test_driven_by_a_command_line_model(tmp_path: Path, variables: dict[str, str], chat: Path) -> None:
     """`new --here --check … --reply-with …` goes on by itself to DONE, which the check has to allow."""
     folder = tmp_path / "project"
     lay(folder)

@@ -108,9 +108,7 @@ def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Groun
         set_.setenv("CANARY_API_KEY", secrets[-1].decode())
         # It passes to commands: by it all that they start is found again.
         set_.setenv("TEST_MARKER", marker)
-        passed = replace(
-            settings, workspace=str(root / "ws"), pass_env=(*settings.pass_env, "TEST_MARKER")
-        )
+        passed = replace(settings, workspace=str(root / "ws"), pass_env=(*settings.pass_env, "TEST_MARKER"))
         around = [root / name for name in ("out", "ws-evil", "person")]
         before, handles, ours = picture(*around), open_files(), children(os.getpid())
         memory = resident_mib()
@@ -129,9 +127,7 @@ def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Groun
         assert resident_mib() - memory < 100, "it took too much memory"
 
 
-def _lures(
-    root: Path, stack: contextlib.ExitStack
-) -> tuple[tuple[bytes, ...], list[socket.socket]]:
+def _lures(root: Path, stack: contextlib.ExitStack) -> tuple[tuple[bytes, ...], list[socket.socket]]:
     """Lays them out; gives the secrets, the last of which is for the environment, and listeners."""
     secrets = tuple(f"SECRET-{uuid.uuid4().hex}".encode() for _ in range(4))
     for name in ("ws/sub", "ws-evil", "out/folder", "person/.ssh", "agent"):
@@ -173,13 +169,7 @@ def picture(*folders: Path) -> dict[str, tuple[object, ...]]:
     for name in [path for folder in folders for path in (str(folder), *everything(folder))]:
         path = Path(name)
         state = path.lstat()
-        content = (
-            str(path.readlink())
-            if path.is_symlink()
-            else path.read_bytes()
-            if path.is_file()
-            else b""
-        )
+        content = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
         found[name] = (state.st_mode, state.st_uid, state.st_mtime_ns, content)
     return found
 
@@ -244,9 +234,7 @@ HARMS: dict[str, Callable[[Grounds], object]] = {
     "made": lambda grounds: (grounds.root / "out" / "folder" / "new").touch(),
     "in the person's home": lambda grounds: (grounds.root / "person" / "new").touch(),
     "copied": lambda grounds: shutil.copy(grounds.root / "out" / "secret", grounds.workspace),
-    "shown": lambda grounds: grounds.answer(
-        f"[MESSAGE]\n{grounds.secrets[-1].decode()}\n[/MESSAGE]\n"
-    ),
+    "shown": lambda grounds: grounds.answer(f"[MESSAGE]\n{grounds.secrets[-1].decode()}\n[/MESSAGE]\n"),
     "connected": lambda grounds: _call(grounds.root / "out" / "socket"),
     "a temporary file": lambda grounds: (grounds.workspace / ".ca-0.tmp").touch(),
 }
@@ -477,11 +465,7 @@ OTHER_PATHS = {
         ("Folder '.HOME' not found", OUT),
     ),
     "globs that lead out": Case(
-        read("../*")
-        + read("/etc/*")
-        + read("../../**/*")
-        + read("**/../../out/*")
-        + read("*/../../*"),
+        read("../*") + read("/etc/*") + read("../../**/*") + read("**/../../out/*") + read("*/../../*"),
         (OUT, OUT, OUT, "FAILED", "FAILED"),
     ),
     "another case": Case(
@@ -555,9 +539,7 @@ def _odd_files(root: Path) -> None:
 
 
 def _odd_files_after(root: Path) -> None:
-    found = {
-        name: (root / "ws" / name).read_bytes() for name in ("utf8", "utf16", "mixed", "marked")
-    }
+    found = {name: (root / "ws" / name).read_bytes() for name in ("utf8", "utf16", "mixed", "marked")}
     assert found == {
         "utf8": b"caf\xe9\r\nnew\r\n\xff",
         "utf16": "one\r\ntwo\r\n".encode("utf-16"),
@@ -611,12 +593,8 @@ LINKS = {
         lay=write_link("lfile", "@T@/out/secret"),
         after=lambda root: (root / "ws" / "lfile").is_symlink() and pytest.fail("it is there"),
     ),
-    "nothing outside": Case(
-        create("lnew") + edit("lnew"), (OUT, OUT), lay=write_link("lnew", "@T@/out/new")
-    ),
-    "new folders outside": Case(
-        create("lout/a/b/c.txt"), (OUT,), lay=write_link("lout", "@T@/out/folder")
-    ),
+    "nothing outside": Case(create("lnew") + edit("lnew"), (OUT, OUT), lay=write_link("lnew", "@T@/out/new")),
+    "new folders outside": Case(create("lout/a/b/c.txt"), (OUT,), lay=write_link("lout", "@T@/out/folder")),
     "the neighbour": Case(
         create("twin/s") + read("twin/s") + read("twin/*") + delete("twin/s"),
         (OUT, OUT, "FAILED", OUT),
@@ -633,8 +611,7 @@ LINKS = {
         ("Read", "Replaced"),
         lay=write_link("lin", "sub"),
         after=lambda root: (
-            (root / "ws" / "sub" / "in.txt").read_bytes() == b"hostile\n"
-            or pytest.fail("it is not written")
+            (root / "ws" / "sub" / "in.txt").read_bytes() == b"hostile\n" or pytest.fail("it is not written")
         ),
     ),
     "devices": Case(
@@ -642,9 +619,7 @@ LINKS = {
         (OUT, OUT, OUT),
         lay=write_link("zero", "/dev/zero"),
     ),
-    "standard input": Case(
-        read("in") + create("in"), (OUT, OUT), lay=write_link("in", "/dev/stdin")
-    ),
+    "standard input": Case(read("in") + create("in"), (OUT, OUT), lay=write_link("in", "/dev/stdin")),
     "the process itself": Case(
         read("self/environ") + read("self/cwd/out/secret") + read("self/root/etc/passwd"),
         (OUT, OUT, OUT),
@@ -669,9 +644,7 @@ LINKS = {
     "a folder in a file's place": Case(
         create("sub") + edit("sub") + delete("sub") + read("sub"), ("is a folder",) * 4
     ),
-    "a read-only file": Case(
-        create("ro.txt") + edit("ro.txt"), ("is read-only",) * 2, lay=_lay_read_only
-    ),
+    "a read-only file": Case(create("ro.txt") + edit("ro.txt"), ("is read-only",) * 2, lay=_lay_read_only),
     "a temporary name that is taken": Case(
         create("ok.txt") + create("new.txt"),
         ("Replaced", "Created"),
@@ -718,9 +691,7 @@ def test_a_file_that_grows_while_it_is_read_is_bounded() -> None:
     )
     with guarded() as grounds:
         path = grounds.workspace / "grows"
-        with subprocess.Popen(
-            [sys.executable, "-c", grow, str(path)], stdout=subprocess.PIPE
-        ) as writer:
+        with subprocess.Popen([sys.executable, "-c", grow, str(path)], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
             results = grounds.answer(read("grows"))
@@ -778,9 +749,7 @@ ASKED_NAMES = [
 @pytest.mark.one_in(3)
 def test_a_file_that_other_programs_obey_is_asked_for(path: str) -> None:
     """Design, policy: protected files are written after asking only; with nobody there, not at all."""
-    throw(
-        Case(create(path) + create("later.txt"), ("waits for approval",), stops=ApprovalError), BARE
-    )
+    throw(Case(create(path) + create("later.txt"), ("waits for approval",), stops=ApprovalError), BARE)
 
 
 def test_a_protected_name_behind_a_link_is_asked_for() -> None:
@@ -867,9 +836,7 @@ REPLIES = {
         after=has("ok.txt", TRAP.encode()),
     ),
     "a block in a message": Case(f"[MESSAGE]\n{TRAP}[/MESSAGE]\n", ("shown",), after=no_trap),
-    "a block behind DONE's own": Case(
-        f"[MESSAGE]\nhi\n[/MESSAGE]\n[END]\n{TRAP}", ("shown",), after=no_trap
-    ),
+    "a block behind DONE's own": Case(f"[MESSAGE]\nhi\n[/MESSAGE]\n[END]\n{TRAP}", ("shown",), after=no_trap),
     "an unclosed block with others inside": Case(
         f'[CREATE_FILE path="doc.md"]\n{TRAP}{TRAP}', ("no closing tag",), after=no_trap
     ),
@@ -879,14 +846,10 @@ REPLIES = {
         '[CREATE_FILE path="../out/secret" path="a.txt"]\nx\n[/CREATE_FILE]\n',
         ("is given twice",) * 2,
     ),
-    "a newline in an attribute": Case(
-        '[CREATE_FILE path="a\n.txt"]\nx\n[/CREATE_FILE]\n', ("FAILED",)
-    ),
+    "a newline in an attribute": Case('[CREATE_FILE path="a\n.txt"]\nx\n[/CREATE_FILE]\n', ("FAILED",)),
     "a path of a megabyte": Case(create("x" * 2**20), ("longer than 4096 bytes",)),
     "1e5 opening tags": Case('[CREATE_FILE path="a"]\n' * 100_000, ("no closing tag",)),
-    "1e5 brackets": Case(
-        "[" * 100_000 + "\n", ("Message was shown", "The answer has no operations")
-    ),
+    "1e5 brackets": Case("[" * 100_000 + "\n", ("Message was shown", "The answer has no operations")),
     "1e5 attributes": Case(
         "[CREATE_FILE " + 'a="b" ' * 100_000 + 'path="ok.txt"]\nx\n[/CREATE_FILE]\n',
         (".",),
@@ -921,9 +884,7 @@ REPLIES = {
         ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
-    "lower case": Case(
-        TRAP.lower(), ("Message was shown", "The answer has no operations"), after=no_trap
-    ),
+    "lower case": Case(TRAP.lower(), ("Message was shown", "The answer has no operations"), after=no_trap),
     "a tag that looks like ours": Case(
         "[EXEC]\ntouch pwned\n[/EXEC]\n",
         ("Message was shown", "The answer has no operations"),
@@ -933,9 +894,7 @@ REPLIES = {
     "a blank command": Case(run(" \t \n  "), ("The command is empty",)),
     "only a comment": Case(run("# touch pwned\n\n  # more"), ("The command is empty",)),
     "a command of 3 MB": Case(run(f"echo {'x' * 3_000_000}"), ("longer than 100000 bytes",)),
-    "a command at the limit": Case(
-        run("echo " + "x" * 99_000), ("exit code 0|too long to be judged",)
-    ),
+    "a command at the limit": Case(run("echo " + "x" * 99_000), ("exit code 0|too long to be judged",)),
     "nothing": Case("I refuse.\n", ("Message was shown", "The answer has no operations")),
 }
 
@@ -994,9 +953,7 @@ OVER = "ended at its time limit of 1 s"
 COMMANDS = {
     "a long sleep": Case(run("sleep 100", ONE), (OVER,)),
     "setsid": Case(run("setsid -f sleep @M@"), (RAN,)),
-    "setsid, without environment": Case(
-        run('env -i PATH="$PATH" setsid -f sleep @M@ <&- >&- 2>&-'), (RAN,)
-    ),
+    "setsid, without environment": Case(run('env -i PATH="$PATH" setsid -f sleep @M@ <&- >&- 2>&-'), (RAN,)),
     "150 sessions": Case(
         run("i=0; while [ $i -lt 150 ]; do setsid sleep @M@ & i=$((i+1)); done"),
         ("150 background processes were ended",),
@@ -1011,9 +968,7 @@ COMMANDS = {
     "a kept pipe": Case(run("sleep @M@ & echo started"), ("(?s)OK.*started",)),
     "double fork": Case(run("(setsid sleep @M@ >/dev/null 2>&1 &) & true"), (RAN,)),
     "two floods": Case(run("yes >&2 & yes", AMPLE), ("ended after 256 MiB of output",)),
-    "one long line": Case(
-        run("head -c 200000000 /dev/zero | tr '\\0' x", AMPLE), ("characters left out",)
-    ),
+    "one long line": Case(run("head -c 200000000 /dev/zero | tr '\\0' x", AMPLE), ("characters left out",)),
     "a terminal": Case(run("read x </dev/tty && echo got"), ("(?s)FAILED.*/dev/tty",)),
     "a question": Case(run('read x; echo "got:$x"; cat'), ("Output: got:$",)),
     "another's rights": Case(run("sudo -S true"), ("DENIED.*'sudo' is blocked",)),
@@ -1026,20 +981,14 @@ COMMANDS = {
     "a huge file": Case(
         run("dd if=/dev/zero of=big bs=1 count=1 seek=3000000000"),
         ("SIGXFSZ|File too large|File size limit",),
-        after=lambda root: (
-            (root / "ws" / "big").exists() and (root / "ws" / "big").stat().st_size <= 2**31
-        ),
+        after=lambda root: (root / "ws" / "big").exists() and (root / "ws" / "big").stat().st_size <= 2**31,
         more=FREE,
     ),
     "a core dump": Case(run("kill -SEGV $$"), ("SIGSEGV|exit code 139",), more=FREE),
     "its group": Case(run("kill -9 0"), ("SIGKILL",), more=FREE),
-    "its watcher": Case(
-        run("setsid sleep @M@ & kill -9 $PPID; sleep @M@", ONE), ("FAILED",), more=FREE
-    ),
+    "its watcher": Case(run("setsid sleep @M@ & kill -9 $PPID; sleep @M@", ONE), ("FAILED",), more=FREE),
     "the journal in the way": Case(
-        run(
-            "echo hostile >@T@/agent/sessions/x 2>/dev/null; ls -d @T@/agent/sessions/*/journal.jsonl"
-        ),
+        run("echo hostile >@T@/agent/sessions/x 2>/dev/null; ls -d @T@/agent/sessions/*/journal.jsonl"),
         ("FAILED|OK|awaits",),
         more=FREE,
     ),
@@ -1067,9 +1016,7 @@ CONTROLS = (
 def test_terminal_controls_are_taken_out(tier: Settings) -> None:
     """Design, commands: nothing that a terminal obeys is shown or sent."""
     with guarded(tier) as grounds:
-        grounds.answer(
-            run(f"printf '{CONTROLS}\\nlast\\n'") + "[MESSAGE]\nhi \x1b[2J\x9b2J\n[/MESSAGE]\n"
-        )
+        grounds.answer(run(f"printf '{CONTROLS}\\nlast\\n'") + "[MESSAGE]\nhi \x1b[2J\x9b2J\n[/MESSAGE]\n")
         told = grounds.live.request() + "".join(
             str(getattr(notice, "text", "")) for notice in grounds.live.notices
         )
@@ -1177,9 +1124,7 @@ ESCAPES = {
         more=FREE,
     ),
     "its own home and /tmp are not the person's": Case(
-        run(
-            'for f in "$HOME" /tmp /var/tmp; do echo hostile >"$f/@M@" && echo made; done; ls -A "$HOME"'
-        ),
+        run('for f in "$HOME" /tmp /var/tmp; do echo hostile >"$f/@M@" && echo made; done; ls -A "$HOME"'),
         ("made.*made.*made",),
         after=not_in_tmp,
         more=FREE,
@@ -1218,9 +1163,7 @@ ESCAPES = {
         ("done: \\[\\]",),
     ),
     "the network by way of a shell": Case(
-        run(
-            'bash -c "echo x >/dev/tcp/127.0.0.1/$(cat port)" || getent hosts example.com || echo held'
-        ),
+        run('bash -c "echo x >/dev/tcp/127.0.0.1/$(cat port)" || getent hosts example.com || echo held'),
         ("held",),
         more=FREE,
     ),
@@ -1276,17 +1219,12 @@ ESCAPES = {
     ),
     "all processes": Case(
         # Only where it can't be anyone else's: a test that fails must not end the machine's.
-        run(
-            f'[ "$(readlink /proc/self/ns/pid)" = "{Path("/proc/self/ns/pid").readlink()}" ]'
-            " || kill -9 -1"
-        ),
+        run(f'[ "$(readlink /proc/self/ns/pid)" = "{Path("/proc/self/ns/pid").readlink()}" ] || kill -9 -1'),
         ("SIGKILL|exit code 0",),
         more=FREE,
     ),
     "the agent's process": Case(
-        refusing(
-            f"[lambda: os.kill({os.getppid()}, 0) if {os.getppid()} > 100 else os.kill(2**21, 0)]"
-        ),
+        refusing(f"[lambda: os.kill({os.getppid()}, 0) if {os.getppid()} > 100 else os.kill(2**21, 0)]"),
         ("ESRCH",),
     ),
     "moving the workspace away": Case(
@@ -1345,9 +1283,7 @@ def test_the_home_in_the_workspace_is_out_of_a_commands_reach(tmp_path: Path) ->
     with live_session(repository / ".codingagent", settings=settings) as live:
         before = {name: data for name, (*_, data) in picture(live.home.sessions.folder).items()}
         told = live.answer(
-            run(
-                "ls -A .codingagent; cat .codingagent/sessions/*/journal.jsonl; rm -rf .codingagent/*"
-            )
+            run("ls -A .codingagent; cat .codingagent/sessions/*/journal.jsonl; rm -rf .codingagent/*")
             + run("echo sandbox = \\'off\\' >.codingagent/codingagent.toml; mv .codingagent x")
         )
         assert "session_started" not in told
@@ -1370,9 +1306,7 @@ def test_servers_work_within_one_command() -> None:
 # --- a whole session -------------------------------------------------------------------------------
 
 
-def test_the_log_tells_what_a_hostile_session_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_tells_what_a_hostile_session_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design, log: reading the record of a hostile session one understands what was tried."""
     monkeypatch.delenv(SWITCH, raising=False)  # its name is that of a setting, and it is none
     home = tmp_path / "home"

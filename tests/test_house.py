@@ -123,8 +123,7 @@ def test_values_are_structs() -> None:
     using = [
         path
         for path in sorted((ROOT / "codingagent").glob("**/*.py"))
-        if re.search(r"^@dataclass\b", path.read_text("utf-8"), re.MULTILINE)
-        and "demo" not in path.parts
+        if re.search(r"^@dataclass\b", path.read_text("utf-8"), re.MULTILINE) and "demo" not in path.parts
     ]
     assert using == []
 
@@ -165,9 +164,7 @@ def test_the_page_for_contributors_names_what_is_there() -> None:
     named = [name for name in re.findall(r"`([a-z_/]+)`", page) if name.partition("/")[0] in rooms]
     assert len(named) > 20
     found = [ROOT / "codingagent" / name for name in named]
-    assert [
-        str(path) for path in found if not (path.is_dir() or path.with_suffix(".py").is_file())
-    ] == []
+    assert [str(path) for path in found if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 
 
 def test_a_long_module_says_why() -> None:

@@ -338,9 +338,7 @@ def nothing_ran_without_its_answer(workspace: Path, sessions: Sessions, session_
 @pytest.mark.one_in(12)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_killed_approval_is_neither_lost_nor_used_twice(
-    tmp_path: Path, seed: int, tier: str
-) -> None:
+def test_a_killed_approval_is_neither_lost_nor_used_twice(tmp_path: Path, seed: int, tier: str) -> None:
     """Design, approvals: what is asked is never done without its yes, and never twice."""
     chance = random.Random(f"{seed} {tier} approvals")
     home = tmp_path / "home"
@@ -398,9 +396,7 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
     words = ["--home", str(home), "resume", "--once"]
     variables = {**os.environ, "TERM": "xterm"}
     with none_outlives():
-        with start_command(
-            *words, stdin=theirs, stdout=theirs, stderr=theirs, env=variables
-        ) as process:
+        with start_command(*words, stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
             os.close(theirs)
             try:
                 seen = b""

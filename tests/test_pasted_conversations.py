@@ -99,9 +99,7 @@ def test_the_last_answer_to_the_request_that_waits_is_taken(
     ],
 )
 @pytest.mark.one_in(3)
-def test_it_is_found_however_the_conversation_was_copied(
-    chat: Chat, text: str, made: list[str]
-) -> None:
+def test_it_is_found_however_the_conversation_was_copied(chat: Chat, text: str, made: list[str]) -> None:
     answer = chat.answer(FINAL)
     parts = {
         "answer_to_1": chat.earlier,

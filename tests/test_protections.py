@@ -362,11 +362,7 @@ def agent_killed(marker: str, kind: str) -> bool:
     """A command ends when the agent is killed, also if it has stopped the one who would end it."""
     import subprocess
 
-    stop = (
-        "kill -STOP $PPID $(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat); "
-        if kind == "stopped"
-        else ""
-    )
+    stop = "kill -STOP $PPID $(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat); " if kind == "stopped" else ""
     program = (
         "import os, sys\nfrom codingagent.process.runner import Runner, environment\n"
         "from codingagent.process.bubblewrap import Unconfined\n"
@@ -543,9 +539,7 @@ def _place() -> Iterator[Path]:
         for check, argument in checks
     ],
 )
-def test_a_protection_holds(
-    place: Path, check: Check, argument: str, *, needs_sandbox: bool
-) -> None:
+def test_a_protection_holds(place: Path, check: Check, argument: str, *, needs_sandbox: bool) -> None:
     """Safety: each protection has a test."""
     if needs_sandbox:
         needs_bwrap()

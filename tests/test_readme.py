@@ -199,9 +199,7 @@ def test_the_examples_of_settings_are_valid() -> None:
         "shell": rules.ShellRules,
         "network": rules.NetworkRules,
     }
-    assert named == {
-        f"{table}.{name}" for table in tables for name in tables[table].__struct_fields__
-    }
+    assert named == {f"{table}.{name}" for table in tables for name in tables[table].__struct_fields__}
 
 
 def test_every_operation_with_its_fields_stands_in_the_docs() -> None:

@@ -51,9 +51,7 @@ def test_what_was_undone_is_named() -> None:
     silent = [
         row.mangling
         for row in rows
-        if row.came is Came.RIGHT
-        and not row.done.notes
-        and not any(e.notes for e in row.done.events)
+        if row.came is Came.RIGHT and not row.done.notes and not any(e.notes for e in row.done.events)
     ]
     assert not silent
 

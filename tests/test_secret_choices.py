@@ -139,9 +139,7 @@ def test_a_glob_allows_its_files(tmp_path: Path) -> None:
         assert "a/test.env" in told
         assert "a/b/test.env" in told
         live.answer('Again:\n[READ_FILE path="**/*.env"]\n')
-        shown = [
-            p for p in (".env", "a/test.env", "a/b/test.env") if f"{PIN}{p}\n" in live.contents()
-        ]
+        shown = [p for p in (".env", "a/test.env", "a/b/test.env") if f"{PIN}{p}\n" in live.contents()]
         assert shown == ["a/test.env", "a/b/test.env"]
         command_line(tmp_path, "secrets", "hide", "a/**")
         live.answer('And again:\n[READ_FILE path="**/*.env"]\n')
@@ -214,9 +212,7 @@ def test_sixty_files_are_written_back_to_the_byte(tmp_path: Path) -> None:
 def _files_in(live: LiveSession) -> dict[str, str]:
     """Return the files that the latest request shows, without their last line ends."""
     text = live.request().partition("## Requested File Contents\n")[2]
-    return dict(
-        re.findall(r"^--- (\d\d/\S+) ---\n(.*?)\n--- end \1 ---$", text, re.MULTILINE | re.DOTALL)
-    )
+    return dict(re.findall(r"^--- (\d\d/\S+) ---\n(.*?)\n--- end \1 ---$", text, re.MULTILINE | re.DOTALL))
 
 
 # --- programs --------------------------------------------------------------------------------------
@@ -303,9 +299,7 @@ def test_serve_hides_if_asked(tmp_path: Path) -> None:
         ]
         assert token("served") not in json.dumps(told)
         (name,) = set(NAME.findall(json.dumps(told)))
-        assert host.call("write_file", path="app.py", content=f"B = '{name}'\n") == {
-            "success": True
-        }
+        assert host.call("write_file", path="app.py", content=f"B = '{name}'\n") == {"success": True}
         assert "a placeholder" in host.call("exec", cmd=f"echo {name}")["stderr"]
         assert "needs approval" in host.call("write_file", path="b.py", content=name)["message"]
     assert (tmp_path / "root" / "app.py").read_text("utf-8") == f"B = '{token('served')}'\n"

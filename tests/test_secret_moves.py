@@ -200,9 +200,7 @@ def test_nothing_takes_the_place_of_a_value_unasked(tmp_path: Path, way: str, ma
             "create": create("config.yml", f"name: shop\n{line}\nport: 1"),
             "search": edit("config.yml", f"token: {name}", line),
             "lines": lines("config.yml", 2, line),
-            "diff": patch("config.yml", f"token: {name}", line).replace(
-                "@@ -3 +3 @@", "@@ -2 +2 @@"
-            ),
+            "diff": patch("config.yml", f"token: {name}", line).replace("@@ -3 +3 @@", "@@ -2 +2 @@"),
         }[way]
         told = asked_for(live, answer)
         assert f"{name} (config.yml line 2)" in told
@@ -292,9 +290,7 @@ def test_what_a_command_did_with_values_is_asked(tmp_path: Path, way: str) -> No
     line, subject, reason = BY_COMMANDS[way]
     config = CONFIG.replace(VALUE, token("config"))
     files = {".gitignore": ".env\nlocal/\n", "README.md": README, "config.yml": config}
-    with with_files(
-        tmp_path, {**files, ".env": ENV, "local/config.yml": config}, has_git=True
-    ) as live:
+    with with_files(tmp_path, {**files, ".env": ENV, "local/config.yml": config}, has_git=True) as live:
         if way == "moved":
             (live.workspace / "local/config.yml").unlink()
         before = {p: p.read_bytes() for p in live.workspace.rglob("*") if p.is_file()}

@@ -54,9 +54,7 @@ def left(live: LiveSession, *, is_end: bool) -> Iterator[tuple[str, str]]:
 
 
 def leaks(live: LiveSession, *, is_end: bool) -> list[tuple[str, str, str]]:
-    lines = (
-        (where, line) for where, text in left(live, is_end=is_end) for line in text.split("\n")
-    )
+    lines = ((where, line) for where, text in left(live, is_end=is_end) for line in text.split("\n"))
     return [
         (where, value, line[max(line.find(value) - 200, 0) :][:400])
         for where, line in lines
@@ -80,9 +78,7 @@ def plant(workspace: Path) -> None:
         f"data-{token('name')}.txt": "x\n",
         # A part of it would be left where the output is cut in the middle.
         "long.txt": f"{'x' * 9_980} {token('long')} {'y' * 30_000}\n",
-        "site.key": "\n".join(
-            ["-----BEGIN RSA PRIVATE KEY-----", *KEY, "-----END RSA PRIVATE KEY-----"]
-        ),
+        "site.key": "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *KEY, "-----END RSA PRIVATE KEY-----"]),
         # Only a part of it is printed, where nothing says what it is.
         "pasted.txt": "\n".join(
             ["-----BEGIN RSA PRIVATE KEY-----", *PASTED, "-----END RSA PRIVATE KEY-----"]
@@ -128,9 +124,7 @@ def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
     # A line of it is cut in requests.
     check = f"echo {'w ' * 90} {token('check')}"
     settings = Settings(sandbox="off", check=check)
-    with live_session(
-        tmp_path, f"{'w' * 175} {token('task')}", settings, protocol=protocol
-    ) as live:
+    with live_session(tmp_path, f"{'w' * 175} {token('task')}", settings, protocol=protocol) as live:
         for number, reply in enumerate(TURNS):
             if number == 2:
                 live.conversation.requests.say(f"It is {token('said')}.")
@@ -150,14 +144,10 @@ NAME = re.compile(r"SECRET-[A-Z0-9]+-[0-9A-Z]{6}")
 
 
 @contextlib.contextmanager
-def with_app(
-    root: Path, protocol: Protocol = "tags", mode: str = "redact"
-) -> Iterator[LiveSession]:
+def with_app(root: Path, protocol: Protocol = "tags", mode: str = "redact") -> Iterator[LiveSession]:
     """Yield a session whose request shows app.py, with a token in it."""
     (root / "workspace").mkdir(parents=True)
-    (root / "workspace" / "app.py").write_text(
-        f"A = 1\r\nKEY = '{token('file')}'\r\n", "utf-8", newline=""
-    )
+    (root / "workspace" / "app.py").write_text(f"A = 1\r\nKEY = '{token('file')}'\r\n", "utf-8", newline="")
     settings = Settings(sandbox="off", secrets=mode)  # type: ignore[arg-type]  # the settings check it
     with live_session(root, settings=settings, protocol=protocol) as live:
         live.conversation.requests.say("", {"app.py": True})
@@ -177,9 +167,7 @@ def test_an_answer_gets_its_values_back(tmp_path: Path) -> None:
         assert (again.workspace / "app.py").read_bytes() == changed.encode()
         whole = f'[CREATE_FILE path="app.py"]\nB = 2\nKEY = "{name}"\n[/CREATE_FILE]\n'
         assert "[OK]" in again.answer(whole)
-        assert (
-            again.workspace / "app.py"
-        ).read_bytes() == f'B = 2\r\nKEY = "{token("file")}"\r\n'.encode()
+        assert (again.workspace / "app.py").read_bytes() == f'B = 2\r\nKEY = "{token("file")}"\r\n'.encode()
         vault = tmp_path / "sessions" / live.session_id / "vault.json"
         assert vault.stat().st_mode & 0o777 == 0o600
 
@@ -228,8 +216,7 @@ def test_a_value_that_changed_meanwhile_comes_back_only_with_a_yes(tmp_path: Pat
         rotates = f"sed -i s/{token('file')}/{token('rotated')}/ app.py"
         with pytest.raises(ApprovalError):
             live.answer(
-                command(rotates)
-                + f'[CREATE_FILE path="app.py"]\nA = 2\nKEY = "{name}"\n[/CREATE_FILE]\n'
+                command(rotates) + f'[CREATE_FILE path="app.py"]\nA = 2\nKEY = "{name}"\n[/CREATE_FILE]\n'
             )
         assert token("rotated") in (live.workspace / "app.py").read_text("utf-8")
 
@@ -301,9 +288,7 @@ def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:
             [{"oldContent": letter, "newContent": "-"}] * times,
         ):
             change = {"id": "1", "type": "editFile", "path": "app.py", "edits": edits}
-            live.answer(
-                json.dumps({"type": "operations", "protocolVersion": "1.0", "operations": [change]})
-            )
+            live.answer(json.dumps({"type": "operations", "protocolVersion": "1.0", "operations": [change]}))
             assert "in the middle of a value that is hidden" in live.request()
             assert (live.workspace / "app.py").read_bytes() == before
 
@@ -312,10 +297,7 @@ def test_without_a_search_values_are_shown_and_it_says_so(tmp_path: Path) -> Non
     with with_app(tmp_path, mode="off") as live:
         assert token("file") in live.contents()
         told = [each.text for each in live.notices if isinstance(each, Remark)]
-        assert (
-            "secrets are not looked for (--secrets off): read the request before you send it"
-            in told
-        )
+        assert "secrets are not looked for (--secrets off): read the request before you send it" in told
 
 
 def test_the_record_says_what_left(tmp_path: Path) -> None:
@@ -323,9 +305,7 @@ def test_the_record_says_what_left(tmp_path: Path) -> None:
     with with_app(tmp_path) as live:
         live.answer('[READ_FILE path="app.py" start_line="2"]\n')
         line = command_line(tmp_path, "log", "--egress").stdout.splitlines()[-1]
-        last = json.loads(
-            command_line(tmp_path, "log", "--egress", "--json").stdout.splitlines()[-1]
-        )
+        last = json.loads(command_line(tmp_path, "log", "--egress", "--json").stdout.splitlines()[-1])
         sent = live.request().encode()
     assert (last["sizeBytes"], last["digest"]) == (len(sent), hashlib.sha256(sent).hexdigest())
     assert last["files"] == [{"path": "app.py", "first": 2, "last": 2}]
@@ -467,9 +447,7 @@ def test_a_secret_file_is_known_before_anything_is_shown(tmp_path: Path, way: st
     (workspace / ".gitignore").write_text(".env\n", "utf-8")
     named = "DJANGO_SETTINGS_MODULE=shop.settings_for_tests\nENTRY=inner/notes2.py"
     (workspace / "inner/.env").write_text(f"X={UNREAD}\nCODE={SHORT}\n{named}\n", "utf-8")
-    (workspace / "notes.txt").write_text(
-        f"{UNREAD} shop.settings_for_tests inner/notes2.py\n", "utf-8"
-    )
+    (workspace / "notes.txt").write_text(f"{UNREAD} shop.settings_for_tests inner/notes2.py\n", "utf-8")
     (workspace / "link.txt").symlink_to("inner/.env")
     with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
         if way == "attached":

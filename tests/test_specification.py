@@ -16,9 +16,7 @@ from codingagent import Space
 from codingagent.agent.space import Run
 from codingagent.protocols.json.wire import to_wire
 
-EXAMPLES = json.loads(
-    (Path(__file__).parent / "protocols" / "json" / "examples.json").read_text("utf-8")
-)
+EXAMPLES = json.loads((Path(__file__).parent / "protocols" / "json" / "examples.json").read_text("utf-8"))
 
 # In place of bun: what to run, with the output that the documents show.
 COMMANDS = {
@@ -154,9 +152,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("document", "asked", "shown"), PAIRS)
-def test_the_operations_of_000_and_002(
-    project: Path, document: str, asked: int, shown: int
-) -> None:
+def test_the_operations_of_000_and_002(project: Path, document: str, asked: int, shown: int) -> None:
     """000 and 002 show each operation with its event."""
     operation = example(document, "operation", asked)
     expected = example(document, "event", shown)

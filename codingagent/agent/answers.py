@@ -148,8 +148,7 @@ class AnswerReader:
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(len(other.items)),))
         items = tuple(
-            replace(item, foreign=self._foreign) if isinstance(item, Step) else item
-            for item in other.items
+            replace(item, foreign=self._foreign) if isinstance(item, Step) else item for item in other.items
         )
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
 

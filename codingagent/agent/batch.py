@@ -45,9 +45,7 @@ _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 _FAILED_NAMED = 3
 _LEFT_OUT = "the user said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
-_ABOUT_NAMES = (
-    "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
-)
+_ABOUT_NAMES = "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
 _OLD = "fix that if the task asks for it, else say with MESSAGE that you can't"
 _NOT_CHECKED = "the check was not run, because an edit failed"
 
@@ -146,9 +144,7 @@ class Execution:
         if is_end and (why := self._why_not_done(items)):
             event = events.Refused(item.kind, why[0], advice=f"; {why[1]}, then send DONE again")
         elif isinstance(item, Problem):
-            event = events.Refused(
-                item.kind, item.fact, item.detail, item.subject, advice=item.advice
-            )
+            event = events.Refused(item.kind, item.fact, item.detail, item.subject, advice=item.advice)
         elif self.session.taken is not None and index in self.session.taken.skipped:
             subject = subject_of(item.operation)
             event = events.Denied(item.kind, subject, ("review",), _LEFT_OUT, _AFTER_NO)
@@ -212,9 +208,7 @@ class Execution:
         if not broken:
             return None
         names = plain_text.some(broken, _FAILED_NAMED)
-        way_out = (
-            "" if self.session.terms.protocol == "json" else ', or send it with unchecked="true"'
-        )
+        way_out = "" if self.session.terms.protocol == "json" else ', or send it with unchecked="true"'
         why = f"Not accepted, because this can't be parsed: {names}"
         return why, f"correct or delete it{way_out}"
 
@@ -224,9 +218,7 @@ class Execution:
         for event in self.session.results:
             if files := events.file_changes((event,)):
                 found.clear()
-                changed |= {
-                    each.path.rpartition("/")[2] for each in files if TESTS.search(each.path)
-                }
+                changed |= {each.path.rpartition("/")[2] for each in files if TESTS.search(each.path)}
             elif isinstance(event, events.CommandRan):
                 is_own = any(name in event.output for name in changed)
                 is_failure = is_own and not events.succeeded(event)

@@ -149,9 +149,7 @@ class Check:
             where = "here" if event.sandbox == "none" else "in the sandbox"
             return f"{where} `{name}` is {host}" if host.is_file() else ""
         if host.is_file():
-            return (
-                f"{host} is not visible in the sandbox: codingagent config set show {host.parent}"
-            )
+            return f"{host} is not visible in the sandbox: codingagent config set show {host.parent}"
         return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
 
     def run(self, *, ends: bool) -> bool:

@@ -102,9 +102,7 @@ class PersonsRepository:
         """Refuse, with a UsageError, where a commit would be made in the middle of something else."""
         for name, what in _IN_PROGRESS.items():
             if (self._directory / name).exists():
-                raise UsageError(
-                    f"{what} is in progress in this repository: finish it, then commit"
-                )
+                raise UsageError(f"{what} is in progress in this repository: finish it, then commit")
         if (self._directory / "index.lock").exists():
             raise UsageError(
                 f"another git works here, or one was killed: {self._directory / 'index.lock'} is there"
@@ -116,13 +114,9 @@ class PersonsRepository:
         for role in ("AUTHOR", "COMMITTER"):
             self._said("var", f"GIT_{role}_IDENT", why=lacks)
         if branch is None and not self.branch:
-            raise UsageError(
-                "HEAD is on no branch, so a commit would be easily lost: add --branch NAME"
-            )
+            raise UsageError("HEAD is on no branch, so a commit would be easily lost: add --branch NAME")
         if branch is not None:
-            self._said(
-                "check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch"
-            )
+            self._said("check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch")
             if self._said("for-each-ref", f"refs/heads/{branch}"):
                 raise UsageError(f"there is a branch {branch} already: name another")
 
@@ -204,9 +198,7 @@ class PersonsRepository:
             why = "; ".join(left) or "HEAD has what the session changed"
             raise UsageError(f"there is nothing to commit: {why}")
         # What the session took from under another name that the person staged.
-        found |= {
-            path: None for path in wanted.keys() & index if not (wanted[path] or path in head)
-        }
+        found |= {path: None for path in wanted.keys() & index if not (wanted[path] or path in head)}
         for path, new in found.items():
             if new and path in head and path not in index and chains[path][0][0]:
                 or_both = "" if self._is_there(path) else ", or take both with --whole"
@@ -427,9 +419,7 @@ class PersonsRepository:
         return _parsed(self._git("ls-files", "-s", "-z"))
 
     # --- the commit ----------------------------------------------------------------------------
-    def commit(
-        self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None
-    ) -> Committed:
+    def commit(self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None) -> Committed:
         """Make the commit, its message edited if `edit`; WorkError, and no change, if git can't."""
         before, old_branch = self.head, self.branch
         try:
@@ -544,15 +534,11 @@ class PersonsRepository:
             # What is named may stand in lines of its own.
             told = re.sub(r"\n[ \t]+", " ", done.stderr.decode(errors="replace").strip())
             lines = told.split("\n")
-            said = next(
-                (line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1]
-            )
+            said = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
             raise UsageError(f"{why or f'git {args[0]} failed'}: {said or done.returncode}")
         return done
 
-    def _git(
-        self, *args: str, data: bytes = b"", variables: Mapping[str, str] | None = None
-    ) -> bytes:
+    def _git(self, *args: str, data: bytes = b"", variables: Mapping[str, str] | None = None) -> bytes:
         return self._run(*args, data=data, variables=variables).stdout
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:

@@ -34,9 +34,7 @@ class Person(Struct, frozen=True):
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
     record: Tell = lambda _record, _session: None
-    any_key: Callable[[str], AbstractContextManager[Callable[[], bool]]] = lambda _: nullcontext(
-        bool
-    )
+    any_key: Callable[[str], AbstractContextManager[Callable[[], bool]]] = lambda _: nullcontext(bool)
     """Show what a key of theirs skips; what is entered says whether one came."""
 
 

@@ -162,9 +162,7 @@ class Conversation:
                         copies.write(change.path, context.workspace.read(change.path).data, None)
             # What would be known of secrets afterwards is not kept.
             secrecy = copy.deepcopy(context.secrecy)
-            context = bare_context(
-                copies, context.runner, context.policy, self._log, context.texts, secrecy
-            )
+            context = bare_context(copies, context.runner, context.policy, self._log, context.texts, secrecy)
             commands: tuple[int, ...] = ()
             for index, item in enumerate(items):
                 yield _rehearsed(context, index, item, commands)
@@ -180,16 +178,12 @@ class Conversation:
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
 
-    def _begin(
-        self, taken: str, digest: str, found: Reply | None, skip: tuple[int, ...] = ()
-    ) -> None:
+    def _begin(self, taken: str, digest: str, found: Reply | None, skip: tuple[int, ...] = ()) -> None:
         """Journal that an answer was taken: its turn begins, and what ran before it ends."""
         self.check.end()
         files = () if found is None else found.files
         count = 0 if found is None else sum(isinstance(item, Step) for item in found.items)
-        self._log.record(
-            AnswerTaken(self.session.sequence, taken, digest, now(), files, count, skip)
-        )
+        self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files, count, skip))
 
     def _execute(self, found: Reply) -> "Belonging | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
@@ -290,9 +284,7 @@ class Conversation:
         return Reply(lost, None, has_outbox=False, notes=())
 
 
-def _rehearsed(
-    context: Context, index: int, item: Step | Problem, commands: tuple[int, ...]
-) -> Rehearsed:
+def _rehearsed(context: Context, index: int, item: Step | Problem, commands: tuple[int, ...]) -> Rehearsed:
     hide = context.secrecy.hide
     if isinstance(item, Problem):
         return Rehearsed(index, item.kind, hide(item.subject), fault=hide(item.fact))

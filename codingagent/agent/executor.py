@@ -36,9 +36,7 @@ from codingagent.workspace.programs import quoted
 
 # More files in one request do not help a model; it can narrow the glob.
 _GLOB_LIMIT_FILES = 100
-_VALUES = (
-    "an answer reads it, and it holds secrets: without a yes the chat sees names in their place"
-)
+_VALUES = "an answer reads it, and it holds secrets: without a yes the chat sees names in their place"
 _NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
 
 
@@ -93,8 +91,7 @@ class Executor:
         except OperationError as fault:
             subject, quote = subject_of(operation), self._context.secrecy.quote
             fact, detail, advice = (
-                quote(text, subject, order.names)
-                for text in (fault.fact, fault.detail, fault.advice)
+                quote(text, subject, order.names) for text in (fault.fact, fault.detail, fault.advice)
             )
             return Refused(order.kind, fact, detail, subject, advice=advice)
 

@@ -236,9 +236,7 @@ def attached(
     return found
 
 
-def guessed(
-    home: Path, root: Path, task: str, settings: Settings
-) -> "tuple[Guess, list[FileView]]":
+def guessed(home: Path, root: Path, task: str, settings: Settings) -> "tuple[Guess, list[FileView]]":
     """Return the files that a first request would choose, and those with the repository's conventions."""
     from codingagent.agent.wanted_files import Guess, Wanted, conventions
 

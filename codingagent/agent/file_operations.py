@@ -47,9 +47,7 @@ _UNSEEN = "this file was changed since the chat saw all of it"
 _READ_FIRST = ": READ_FILE before you replace more of it"
 _UNDOES = "'{}' was changed since the chat saw it last, and this would undo that change"
 _UNPARSED = "it can't be parsed, {}: correct it, unless what follows in your answer does"
-_EDIT_MEANT = (
-    "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
-)
+_EDIT_MEANT = "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
 
 
 class _Change(Struct, frozen=True):
@@ -269,14 +267,10 @@ def _judged(
                 f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git"
                 " ignores, or is large, is kept already"
             )
-            asked.append(
-                Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
-            )
+            asked.append(Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",)))
         if isinstance(verdict, Ask):
             asked.append(verdict)
-        changes.append(
-            ContentChange(effect.path, before, after, "" if real == effect.path else real)
-        )
+        changes.append(ContentChange(effect.path, before, after, "" if real == effect.path else real))
     return replace(plan, asked=tuple(asked), changes=tuple(changes))
 
 
@@ -400,9 +394,7 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
     return replace(operation, content=content), notes
 
 
-def _bytes_of(
-    operation: CreateFile, old: encoding.FileText | None
-) -> tuple[bytes, str, tuple[str, ...]]:
+def _bytes_of(operation: CreateFile, old: encoding.FileText | None) -> tuple[bytes, str, tuple[str, ...]]:
     """Return a file's bytes and text, and a note if its encoding changes."""
     if isinstance(operation.content, bytes):
         found = encoding.decode_file(operation.content)

@@ -25,9 +25,7 @@ from codingagent.workspace.workspace import Workspace
 
 # Of the secrets in one question.
 _LISTED = 8
-_COMMAND = (
-    "The command contains {}, a placeholder, and commands are not given the values of placeholders"
-)
+_COMMAND = "The command contains {}, a placeholder, and commands are not given the values of placeholders"
 _FROM_FILE = ": let it read the value from its file"
 _ALTERED = (
     "'{}' is not the placeholder that was shown: that is {}",
@@ -142,9 +140,7 @@ def _asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[
         yield Ask(("secrets.elsewhere",), (reason,), grants)
 
 
-def leaks(
-    context: Context, names: tuple[str, ...], *files: Texts
-) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+def leaks(context: Context, names: tuple[str, ...], *files: Texts) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
     """Return what to ask before hidden values go elsewhere or get lost, and notes that name the lost ones.
 
     It depends only on what is on disk. The last file is the one that is written, with the values of `names`;
@@ -224,9 +220,7 @@ def _lost(
     return gone, (Ask(("secrets.lost",), (reason,), tuple(f"{name} may go" for name in gone)),)
 
 
-def moved(
-    context: Context, changed: Iterable[tuple[str, bytes | None, bytes | None]]
-) -> dict[str, Ask]:
+def moved(context: Context, changed: Iterable[tuple[str, bytes | None, bytes | None]]) -> dict[str, Ask]:
     """Return what to ask, by path, about values that commands wrote elsewhere or removed.
 
     `changed` are files with their bytes before and after.
@@ -234,9 +228,7 @@ def moved(
     vault, read = context.secrecy.vault, reader(context.workspace)
     if not vault.by_name:
         return {}
-    files = {
-        path: Texts(path, text_of(path, old), text_of(path, new)) for path, old, new in changed
-    }
+    files = {path: Texts(path, text_of(path, old), text_of(path, new)) for path, old, new in changed}
 
     def at(path: str) -> Texts:
         return files.get(path) or Texts(path, text := read(path), text)

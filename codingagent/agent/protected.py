@@ -57,9 +57,7 @@ class Protection:
     def notes(self, changes: _Changes) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
         session, own = self._log.session, self._checkpointer.written
-        changed = [
-            f"{path} ({what.kind})" for path, (what, *_) in changes.items() if path not in own
-        ]
+        changed = [f"{path} ({what.kind})" for path, (what, *_) in changes.items() if path not in own]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
         settled = session.protected_settled
         if settled is not None and (refused := settled.put_back or settled.left):

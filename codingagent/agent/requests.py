@@ -140,9 +140,7 @@ class Requests:
         session = self.session
         path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
         if session.is_awaiting_answer and not path.exists():
-            self.context.remark(
-                f"request {session.sequence} was missing from {path}: written again"
-            )
+            self.context.remark(f"request {session.sequence} was missing from {path}: written again")
             self.refresh()
             self.write()
         mailbox, session = self._home.mailbox, self.session
@@ -454,9 +452,7 @@ class Requests:
         said = self.session.said
         return {path for each in said for path in each.attached if path not in each.brief}
 
-    def _offered(
-        self, shown: Views, listing: Listing, known: set[str]
-    ) -> Iterator[file_contents.FileView]:
+    def _offered(self, shown: Views, listing: Listing, known: set[str]) -> Iterator[file_contents.FileView]:
         """Yield files that the outputs of failed commands name: the model would ask for them next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))

@@ -51,9 +51,7 @@ def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied
         if "\0" in value:
             fact = f"The variable {name} has a NUL character"
             raise OperationError(fact, advice="; write it without")
-    verdict = evaluate.judge_command(
-        context.policy, command, str(context.workspace.root), variables
-    )
+    verdict = evaluate.judge_command(context.policy, command, str(context.workspace.root), variables)
     if isinstance(verdict, Deny):
         return order.denied(command, verdict)
     # A yes holds for the folder that cwd leads to now, and for these variables.
@@ -89,9 +87,7 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         if text and left > 0:
             shown = plain_text.without_controls(text[:left])
             left -= len(text)
-            context.person.show(
-                OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
-            )
+            context.person.show(OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n"))
 
     def add(text: str) -> None:
         if left > 0:  # A flood is not worth looking through.

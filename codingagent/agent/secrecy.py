@@ -199,9 +199,7 @@ class Secrecy:
         if self._file is not None:
             self._file.keep_wishes(wishes)
 
-    def read_files(
-        self, workspace: Workspace, paths: Iterable[str], named: Iterable[str] = ()
-    ) -> None:
+    def read_files(self, workspace: Workspace, paths: Iterable[str], named: Iterable[str] = ()) -> None:
         """Learn the values in secret files: a command may print a value that no answer asked to read.
 
         `paths` are more names that may be such files; unreadable ones are skipped. `named` are words that may

@@ -118,9 +118,7 @@ class Run:
     def message(self, since: int = 0) -> EventsMessage:
         """Return the events message; without the first `since` events."""
         events, status = self.events[since:], self.status
-        return EventsMessage(
-            protocol_version="1.0", run_id=self.run_id, status=status, events=events
-        )
+        return EventsMessage(protocol_version="1.0", run_id=self.run_id, status=status, events=events)
 
     def go_on(self) -> None:
         """Execute the rest until approval is due; UsageError at once if its space is closed."""

@@ -13,9 +13,7 @@ from codingagent.workspace.workspace import Workspace
 
 # There a name is found in any spelling, so only a list of the folder says how it is written.
 _FINDS_ANY_SPELLING = sys.platform in ("darwin", "win32")
-_TAKEN = (
-    "'{}' was taken as '{}', which is there: names that differ only in case, form or quotes are one"
-)
+_TAKEN = "'{}' was taken as '{}', which is there: names that differ only in case, form or quotes are one"
 _PLAIN = str.maketrans("\u00a0\u202f\u2010\u2011‘’“”", "  --''\"\"", "\ufe0f")
 _SEVERAL = "'{}' is not there, but {} are"
 _WHICH = ": which of them is meant? Send it again with that name"

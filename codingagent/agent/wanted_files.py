@@ -159,9 +159,7 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     given = os.path.expanduser(pattern)
     meanings = [] if (near := typed_in(root, pattern, folder)) is None else [near]
     if near is None and (os.path.isabs(given) or os.path.lexists(os.path.join(folder, given))):
-        raise OperationError(
-            f"it is outside the workspace {root}; copy it there, or paste it into the task"
-        )
+        raise OperationError(f"it is outside the workspace {root}; copy it there, or paste it into the task")
     if not os.path.isabs(given):
         try:
             meanings.append(paths.folder_path(written))
@@ -176,9 +174,7 @@ def _check(path: str, *, may_be_read: bool) -> None:
     if not paths.is_utf8(path):
         raise OperationError(f"File '{paths.shown(path)}' has a name that is not UTF-8; rename it")
     if not may_be_read:
-        raise OperationError(
-            f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
-        )
+        raise OperationError(f"File '{paths.shown(path)}' is blocked by the policy; name it by itself")
 
 
 class Wanted(Struct, frozen=True):

@@ -80,9 +80,7 @@ def place_of_runs(home: Home, root: Path) -> WorkLayout:
     """Return the folders that a workspace's thousands of runs share; each has a /tmp of its own."""
     key = digest_of(os.fsencode(root_of(root)))[:12]
     folder = home.runs.folder
-    return WorkLayout(
-        root, own_folders(home.root, root), folder / "tmp", folder / f"checkpoints-{key}"
-    )
+    return WorkLayout(root, own_folders(home.root, root), folder / "tmp", folder / f"checkpoints-{key}")
 
 
 @cache
@@ -119,9 +117,7 @@ class LazyStore:
 
     def needed(self) -> "Checkpoints":
         if self.opened is None:
-            raise UsageError(
-                "this needs git, which is not installed here; everything else works without it"
-            )
+            raise UsageError("this needs git, which is not installed here; everything else works without it")
         return self.opened
 
     def close(self) -> None:
@@ -152,9 +148,7 @@ class Checkpointer:
         """The paths that operations of this turn changed."""
         return {each.place for start in self.log.session.written for each in start.changes}
 
-    def tried(
-        self, act: "Callable[[Checkpoints], _Result]", otherwise: _Other
-    ) -> "_Result | _Other":
+    def tried(self, act: "Callable[[Checkpoints], _Result]", otherwise: _Other) -> "_Result | _Other":
         """Act on the store; return something else without git, or if it can't be read."""
         with contextlib.suppress(WorkError):
             return otherwise if (store := self.lazy_store.opened) is None else act(store)

@@ -114,9 +114,7 @@ class Reader:
             self._remember(old, new, {path: (was, now) for path, (was, now) in found.items()})
         return self._compared[old, new]
 
-    def _remember(
-        self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]
-    ) -> None:
+    def _remember(self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]) -> None:
         """Remember how two checkpoints differ; `states` are what was at each path, and what is."""
         before, after = self._notes(old), self._notes(new)
         unknown = before.left_out_of(path for path, (was, _) in states.items() if was is None)
@@ -138,9 +136,7 @@ class Reader:
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         return dict(self._store.contents([*ids]))
 
-    def diff(
-        self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
-    ) -> str:
+    def diff(self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000) -> str:
         """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
 
         `paths` are the only files, if any. `limit_bytes` are compared; a last line counts the other files.
@@ -150,9 +146,7 @@ class Reader:
         parts, left = self._compared_by_git(old, new, differing, limit_bytes)
         files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
         texts = [
-            real(_as_shown(found.text))
-            for each in files
-            if (found := decode_file(each, neighbours=tuple))
+            real(_as_shown(found.text)) for each in files if (found := decode_file(each, neighbours=tuple))
         ]
         if left:
             texts.append(f"({left} more files differ; too much to show at once)\n")
@@ -165,9 +159,7 @@ class Reader:
         told = [line.split("\t", 2) for part in parts for line in names_of(part)]
         return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
 
-    def counts_of(
-        self, pairs: Iterable[tuple[str, str]]
-    ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+    def counts_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
         """Yield the same for pairs of checkpoints, each with the newer one; large files are left out, too."""
         words = [
             "-c",
@@ -213,9 +205,7 @@ class Reader:
         parts = [self._store.git(*words, *(name for _, name in batch)) for _, batch in batches]
         return parts, len(changes) - len(shown)
 
-    def changed_outside(
-        self, old: str, new: str, since_ns: int, own: Collection[str]
-    ) -> tuple[LeftOut, ...]:
+    def changed_outside(self, old: str, new: str, since_ns: int, own: Collection[str]) -> tuple[LeftOut, ...]:
         """Return paths that neither checkpoint covers and that appeared, changed or vanished since a time.
 
         It compares the system's change times, which no program can set. In folders, a bounded

@@ -168,9 +168,7 @@ def steps(records: Iterable[entries.Record]) -> tuple[HistoryStep, ...]:
 def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> HistoryStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
-    step = HistoryStep(
-        0, began.name, ended.name, undoes=undoes, files=began.files, is_forced=began.force
-    )
+    step = HistoryStep(0, began.name, ended.name, undoes=undoes, files=began.files, is_forced=began.force)
     return replace(step, kept=ended.kept, failed=ended.failed)
 
 

@@ -68,9 +68,7 @@ class Site(Struct, frozen=True):
 class Checkpoints(Reader):
     """The checkpoints of one session, in a folder of their own that the first one creates."""
 
-    def __init__(
-        self, store: Path, site: Site, git: git_files.Git, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, store: Path, site: Site, git: git_files.Git, limits: Limits | None = None) -> None:
         self._hidden = (*site.hidden, store.absolute())
         hidden_paths = git_files.paths_below(site.root, self._hidden)
         super().__init__(Store(store.absolute(), site.root, git), hidden_paths)
@@ -154,8 +152,7 @@ class Checkpoints(Reader):
                 taking.known[path] = state
         # Sets of all files would cost more than these passes.
         listed, ignored = (
-            text_of(b"\0".join(names)).split("\0") if names else []
-            for names in (found.files, found.ignored)
+            text_of(b"\0".join(names)).split("\0") if names else [] for names in (found.files, found.ignored)
         )
         taken, ignored = _taken_in(root, ignored)
         files = listed + taken
@@ -320,8 +317,7 @@ class _Taking(Struct):
             unusual |= {
                 path: state
                 for path, state in self.notes.unusual.items()
-                if not (path in self.changes or f"{path}/" in above)
-                and below.isdisjoint(with_folders(path))
+                if not (path in self.changes or f"{path}/" in above) and below.isdisjoint(with_folders(path))
             }
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**self.notes.held, **self.held_blobs}

@@ -140,9 +140,7 @@ class _Undo:
                     sides = ends.setdefault(state.blob, ([], []))
                     sides[change.kind == "added"].append(change.path)
             # Of a folder's equal files, the first went to the first.
-            alike = (
-                zip(*sides, strict=True) for sides in ends.values() if len({*map(len, sides)}) == 1
-            )
+            alike = (zip(*sides, strict=True) for sides in ends.values() if len({*map(len, sides)}) == 1)
             moves += map(set, itertools.chain.from_iterable(alike))
         while more := [m for m in moves if m & files and m - files and m <= touched]:
             files = files.union(*more)
@@ -195,8 +193,7 @@ class _Undo:
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
         again = f"`codingagent {self._command(began, edited, '--force')}`"
         alone += [
-            LeftOut(path, f"it was changed again since; {again} undoes that too")
-            for path in sorted(edited)
+            LeftOut(path, f"it was changed again since; {again} undoes that too") for path in sorted(edited)
         ]
         for each in alone:
             self.show(Remark(each.told))
@@ -204,9 +201,7 @@ class _Undo:
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
         after = self.checkpoints.take(self.held).id
-        note = (
-            f"{words}: {_done(restored, self.checkpoints.changes(began.name, after))}{left_alone}"
-        )
+        note = f"{words}: {_done(restored, self.checkpoints.changes(began.name, after))}{left_alone}"
         kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
         ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)

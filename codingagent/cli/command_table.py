@@ -23,9 +23,7 @@ class Entry(NamedTuple):
 # Only the command that is named is imported and built: typer's work on the options of all of them would
 # cost every start more than everything else. A test compares the lines of the table with the definitions.
 COMMANDS = {
-    heading: {
-        name: Entry(*rest) for name, *rest in (row.split(None, 2) for row in rows.splitlines())
-    }
+    heading: {name: Entry(*rest) for name, *rest in (row.split(None, 2) for row in rows.splitlines())}
     for heading, rows in sections(__file__).items()
 }
 NAMES = tuple(name for group in COMMANDS.values() for name in group)

@@ -263,9 +263,7 @@ def follow_command(
             if session.is_complete:
                 return
             if taken >= command.max_turns:
-                raise _end(
-                    session, f"stopped after {taken} turns (--max-turns); the task is not done"
-                )
+                raise _end(session, f"stopped after {taken} turns (--max-turns); the task is not done")
             screen.flush()
             screen.remark(f"request {session.sequence} goes to: {command.line}")
             screen.busy("waiting for that command", command.timeout_s)
@@ -352,9 +350,7 @@ def _fault(outcome: Outcome) -> str:
     if outcome.ended_by != "itself":
         return f"was ended after {outcome.limit}{because}"
     if outcome.exit_code == _NOT_FOUND and own_path() != persons_path():
-        because += (
-            " (programs in the workspace are not looked for: an answer could have written them)"
-        )
+        because += " (programs in the workspace are not looked for: an answer could have written them)"
     return f"failed (exit code {outcome.exit_code}){because}" if outcome.exit_code else ""
 
 

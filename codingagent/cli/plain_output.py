@@ -82,9 +82,7 @@ class Screen:
             self._change = notice
         self._output(lambda: self._show(notice))
 
-    def record(
-        self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
-    ) -> bool:
+    def record(self, record: entries.Record, session: Session, *, is_elsewhere: bool = False) -> bool:
         """Show a record, perhaps of another process; return whether it has anything to show."""
         if not isinstance(record, self.told_elsewhere if is_elsewhere else self.told):
             return False
@@ -123,9 +121,7 @@ class Screen:
         """Whether it shows what an operation changed."""
         return self._how != "never"
 
-    def ask(
-        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
-    ) -> Answer | None:
+    def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Show a question. Return the answer; None if nobody can answer here, or did `elsewhere`."""
         del elsewhere  # nobody is waited for
         self._approved = asked.question.subject
@@ -138,9 +134,7 @@ class Screen:
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
 
-    def any_key(
-        self, what: str, limit_s: float | None = None
-    ) -> AbstractContextManager[Callable[[], bool]]:
+    def any_key(self, what: str, limit_s: float | None = None) -> AbstractContextManager[Callable[[], bool]]:
         """Show what goes on; what is entered says whether a key was pressed, which stays to be read."""
         self.busy(what, limit_s)
         return contextlib.nullcontext(bool)
@@ -159,9 +153,7 @@ class Screen:
         """Show what is left to show; restore the terminal, if it is one."""
         self._output(self.flush)
 
-    def _take_change(
-        self, context: int = _SHORT_CONTEXT
-    ) -> tuple[Difference, tuple[str, ...]] | None:
+    def _take_change(self, context: int = _SHORT_CONTEXT) -> tuple[Difference, tuple[str, ...]] | None:
         """Return what the last operation changed, and the lines of it to show; once."""
         change, self._change = self._change, None
         if change is None:
@@ -219,9 +211,7 @@ class Lines(Screen):
         indent = margin(self._look)
         return [(" " * indent + line, style)], indent
 
-    def ask(
-        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
-    ) -> Answer | None:
+    def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         # Without an answer about secrets the work goes on.
         if self._can_ask or asked.question.kind is not Kind.READ_FILE:
             super().ask(asked, session, elsewhere)

@@ -275,9 +275,7 @@ def sent_size(egress: entries.Egress | None) -> tuple[int, int]:
     return short if all(short) else (egress.characters, egress.tokens)
 
 
-def request_line(
-    number: int, path: str, egress: entries.Egress | None, look: Look, *, again: bool
-) -> Hung:
+def request_line(number: int, path: str, egress: entries.Egress | None, look: Look, *, again: bool) -> Hung:
     """Return the line for a request that is to be sent; it is not wrapped, so that it can be copied."""
     size, tokens = sent_size(egress)
     way = " was rewritten; send it again" * again
@@ -310,9 +308,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
 
 
 def _said(record: entries.PersonSaid) -> Iterator[Hung]:
-    what = {"words": "you asked: ", "edits": "you want done: "}.get(
-        record.wants or "", "you said: "
-    )
+    what = {"words": "you asked: ", "edits": "you want done: "}.get(record.wants or "", "you said: ")
     what = what if record.text else "you attached "
     first, *others = (record.text or ", ".join(record.attached)).split("\n")
     yield [(what, "bold"), (first, "")], 2

@@ -57,9 +57,7 @@ def execute(
             event = ErrorEvent(timestamp=now(), category="validation", message=str(fault))
             tell(event)
             run_id, events = factory.new_run_id(), () if streams else (event,)
-            _print(
-                EventsMessage(protocol_version="1.0", run_id=run_id, status="error", events=events)
-            )
+            _print(EventsMessage(protocol_version="1.0", run_id=run_id, status="error", events=events))
             return fail(str(fault), UsageError.exit_status)
         return _report(run, len(run.events) if streams else 0)
 
@@ -84,9 +82,7 @@ def answer(
         except MessageError as fault:
             raise UsageError(f"the answer on stdin {fault}") from fault
         if decided.decision == "no" and said.decision != "no":
-            raise UsageError(
-                "this message approves, but the command is `deny`: use `codingagent approve`"
-            )
+            raise UsageError("this message approves, but the command is `deny`: use `codingagent approve`")
         always = decided.decision == "always" and said.decision == "yes"
         decision = decided.decision if always else said.decision
         decided = replace(said, decision=decision, reason=said.reason or decided.reason)
@@ -99,9 +95,7 @@ def answer(
 def finish(home: Home, session: Session, settings: Settings, *, approves_all: bool) -> int:
     """Finish an interrupted run and print all its events; return the exit status."""
     if session.is_complete:
-        raise UsageError(
-            f"{session.session_id} is done; `codingagent show {session.session_id}` shows it"
-        )
+        raise UsageError(f"{session.session_id} is done; `codingagent show {session.session_id}` shows it")
     with _run(home, session, settings, approves_all) as run:
         if run.pending_approval is None or approves_all:
             run.go_on()

@@ -89,9 +89,7 @@ class SharedSession:
         """Run the check before the first request is written; after the limit, or a key, it goes on beside."""
         began_s, check = time.monotonic(), self.conversation.check
         with self._screen.any_key("your check runs first", limit_s) as is_left:
-            if check.begin() and check.wait(
-                lambda: is_left() or time.monotonic() - began_s > limit_s
-            ):
+            if check.begin() and check.wait(lambda: is_left() or time.monotonic() - began_s > limit_s):
                 check.end()
         self.work.context.workspace.check()  # it may have moved that away
 

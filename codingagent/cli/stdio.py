@@ -9,9 +9,7 @@ import sys
 from typing import TextIO
 
 # Our own characters that an old terminal can't show.
-_PLAINER = dict(
-    zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True)
-)
+_PLAINER = dict(zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True))
 _OBEYS = 4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 

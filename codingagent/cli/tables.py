@@ -67,9 +67,7 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
     is_of_runs = any(session.is_run for session in sessions)
     for chosen in ((0, 1, 3),) if is_of_runs else ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
         widths = [max(len(headings[i]), *(layout.cells(row[i][0]) for row in rows)) for i in chosen]
-        if (
-            look.width - sum(width + 2 for width in widths[:-1]) >= 20
-        ):  # a shorter task says nothing
+        if look.width - sum(width + 2 for width in widths[:-1]) >= 20:  # a shorter task says nothing
             break
     picked = [[row[i] for i in chosen] for row in rows]
     show_lines(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
@@ -112,9 +110,7 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
         if json:
             write_json_line(sys.stdout, {**about, **to_builtins(egress)})
             continue
-        files = ", ".join(
-            f"{f.path} {f.first}-{f.last}" if f.last else f.path for f in egress.files
-        )
+        files = ", ".join(f"{f.path} {f.first}-{f.last}" if f.last else f.path for f in egress.files)
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
@@ -242,9 +238,7 @@ def _history(
         yield from lines
 
 
-def _way_on(
-    session: Session, requests: Sequence[Path], look: Look, now: datetime
-) -> Iterator[Hung]:
+def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetime) -> Iterator[Hung]:
     resume = runnable(f"codingagent resume {session.session_id}")
     yield [], 0
     match session.phase:
@@ -314,9 +308,7 @@ def show_diff(
         changes = checkpoints.changes(before, after) if touched else ()
         counts = checkpoints.counts(before, after) if touched and how == "stat" else {}
         found = [
-            (hide(each.path), each.kind, counts.get(each.path))
-            for each in changes
-            if each.path in touched
+            (hide(each.path), each.kind, counts.get(each.path)) for each in changes if each.path in touched
         ]
         _show_names(found, how, json=json)
         return
@@ -389,9 +381,7 @@ def show_settings(home: Path, workspace: Path, resolved: Resolved, *, json: bool
     _print("`codingagent config policy` shows what is asked about and blocked")
 
 
-def show_policy(
-    policy: "Policy", told: str, granted: Mapping[str, Sequence[str]], *, json: bool
-) -> None:
+def show_policy(policy: "Policy", told: str, granted: Mapping[str, Sequence[str]], *, json: bool) -> None:
     """Print what the policy asks about and blocks, and the "always" approvals of each session."""
     if json:
         write_json_line(sys.stdout, {"name": "policy", "value": to_builtins(policy)})
@@ -402,9 +392,7 @@ def show_policy(
     lines = told.split("\n")
     for session_id, grants in granted.items():
         lines += [f"always approved in session {session_id}: {grant}" for grant in grants]
-    show_lines(
-        (line for each in lines for line in layout.hang([(each, "")], look, 2)), may_page=True
-    )
+    show_lines((line for each in lines for line in layout.hang([(each, "")], look, 2)), may_page=True)
 
 
 def _value(value: object) -> str:

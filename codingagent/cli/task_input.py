@@ -73,9 +73,7 @@ def edited(name: str, begun: str = "") -> bytes:
         open_editor(path)
         if os.name == "nt" and path.read_bytes() == before and is_terminal(sys.stdin):
             # Notepad of Windows 11 hands the file to a window of its own, and ends.
-            sys.stderr.write(
-                "if the editor is still open: save the file there, then press Enter here: "
-            )
+            sys.stderr.write("if the editor is still open: save the file there, then press Enter here: ")
             sys.stderr.flush()
             sys.stdin.readline()
         return path.read_bytes()

@@ -119,9 +119,7 @@ class Console(Lines):
         if isinstance(notice, ui.Waiting):
             self._notify("your turn")
 
-    def record(
-        self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
-    ) -> bool:
+    def record(self, record: entries.Record, session: Session, *, is_elsewhere: bool = False) -> bool:
         what = "Withdrawn" * (isinstance(record, entries.RefreshAsked) and record.unsays)
         if isinstance(record, entries.PersonSaid) and record.text:
             wish = "Wish: files may change"
@@ -176,9 +174,7 @@ class Console(Lines):
         is_typed = self._keys is not None
         return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
 
-    def ask(
-        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
-    ) -> Answer | None:
+    def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere.
 
         KeyboardInterrupt also at the end of input, which is not an answer.
@@ -239,9 +235,7 @@ class Console(Lines):
                 reason = (self._line(keys, why) or "").strip()
         return Answer(decision, reason=reason, how="terminal")
 
-    def _line(
-        self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere = lambda: False
-    ) -> str | None:
+    def _line(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere = lambda: False) -> str | None:
         """Return what is typed after a prompt; None if an answer from elsewhere came first."""
         while True:
             keys.discard()

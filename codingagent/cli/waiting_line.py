@@ -92,9 +92,7 @@ class LineCompleter(Completer):
         self._commands = WordCompleter(list(commands), sentence=True, meta_dict=dict(commands))
         self._paths = PathCompleter()
 
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         name, space, _ = document.text_before_cursor.partition(" ")
         if not space or name not in _NAME_FILES:
             return self._commands.get_completions(document, complete_event)
@@ -395,9 +393,7 @@ else:
                 self._run = ""
                 return rest
             if not mark:
-                begun = next(
-                    n for n in range(len(_PASTE) - 1, -1, -1) if typed.endswith(_PASTE[:n])
-                )
+                begun = next(n for n in range(len(_PASTE) - 1, -1, -1) if typed.endswith(_PASTE[:n]))
                 typed, self._held = typed[: len(typed) - begun], typed[len(typed) - begun :]
             self.vt100_parser.feed(typed)
             found += self._buffer

@@ -140,9 +140,7 @@ def _share(asked: Query, kind: str, latest: Sequence[Sequence[str]], budget: int
     return of_full * max(usual, _ASKED_SHARES[kind] * (kind in asked.kinds))
 
 
-def _top_of_changelog(
-    pages: Iterable[_Page], latest: Sequence[Sequence[str]]
-) -> Iterator[_Candidate]:
+def _top_of_changelog(pages: Iterable[_Page], latest: Sequence[Sequence[str]]) -> Iterator[_Candidate]:
     """Yield the first lines of one that commits of sources keep, each for itself: some fit anywhere."""
     # Its ending may have changed.
     names = [path.partition(".")[0] for each in latest for path in each if _CHANGELOG.search(path)]

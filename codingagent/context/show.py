@@ -92,9 +92,7 @@ def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int 
     for number in (*shown, end):
         first, last = before + 1, number - 1
         if first <= last:
-            found = (
-                each for each in blocks(path, text) if each.first <= last and first <= each.last
-            )
+            found = (each for each in blocks(path, text) if each.first <= last and first <= each.last)
             names = [*dict.fromkeys(name for each in found for name in each.names if name)]
             some = [name[:_NAME_CHARACTERS] for name in names[:_NAMES_SHOWN]]
             some += ["…"] * (len(names) > _NAMES_SHOWN)

@@ -97,9 +97,7 @@ def turned(path: str, old: str, new: str) -> tuple[str, ...]:
     return (note,) if number else ()
 
 
-def check_left_out(
-    operation: CreateFile | EditFile, old: str, new: str, *, is_json: bool = False
-) -> None:
+def check_left_out(operation: CreateFile | EditFile, old: str, new: str, *, is_json: bool = False) -> None:
     """Refuse a change that has a lone comment in place of many lines: it may say that they stay the same."""
     if operation.unchecked:
         return

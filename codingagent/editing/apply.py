@@ -29,10 +29,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined, plural
 
 _OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
-_HOW = (
-    "write <<<<<<< SEARCH, the lines exactly as in the file, =======, the new lines,"
-    " >>>>>>> REPLACE"
-)
+_HOW = "write <<<<<<< SEARCH, the lines exactly as in the file, =======, the new lines, >>>>>>> REPLACE"
 
 
 class Edited(Struct, frozen=True):
@@ -133,9 +130,7 @@ def apply(
     return _replaced(change, lines, arrival, path)
 
 
-def _replaced(
-    change: tuple[Replacement, ...], lines: "_Lines", arrival: Arrival | None, path: str
-) -> Edited:
+def _replaced(change: tuple[Replacement, ...], lines: "_Lines", arrival: Arrival | None, path: str) -> Edited:
     hunks: list[Hunk] = []
     notes: list[str] = []
     proven = _proven(change, lines.contents()) if len(change) > 1 else UNHARMED
@@ -266,9 +261,7 @@ class _Lines(Struct):
         """Return the lines without their ends; to be read only."""
         return [line.removesuffix("\r") for line in self.raw] if self.has_returns else self.raw
 
-    def put(
-        self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
-    ) -> Hunk:
+    def put(self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)) -> Hunk:
         """Put lines in the place of `count` others; they get the line end that stood there.
 
         `same` is how many of them at the head and at the tail stay, to the byte.
@@ -294,9 +287,7 @@ class _Lines(Struct):
         self.finish(found.end)
         by = hunk.new_count - hunk.old_count
         moved = (
-            replace(each, new_start=max(1, each.new_start + by))
-            if each.new_start > hunk.old_start
-            else each
+            replace(each, new_start=max(1, each.new_start + by)) if each.new_start > hunk.old_start else each
             for each in earlier
         )
         return [*(moved if by else earlier), hunk]

@@ -64,15 +64,9 @@ def undoubled(lines: list[str], ground: Ground, arrival: Arrival) -> list[str] |
     if Kept.LINES not in arrival.kept and _are_doubled(lines, ground):
         raise refusal("blank lines are doubled, where the file has single ones", arrival)
     if not ground.lines and file_kinds.is_code(ground.path) and _halved(lines) is not None:
-        runs = "".join(
-            "x" if not line.strip() else "a" if line[0].isspace() else "b" for line in lines
-        )
+        runs = "".join("x" if not line.strip() else "a" if line[0].isspace() else "b" for line in lines)
         # In twos within a level, or in fours.
-        if (
-            "xxxx" in runs
-            or "xxa" in runs
-            or (ground.path.endswith(".go") and runs.count("xx") > 1)
-        ):
+        if "xxxx" in runs or "xxa" in runs or (ground.path.endswith(".go") and runs.count("xx") > 1):
             raise refusal("blank lines are doubled", arrival)
     return None
 
@@ -124,11 +118,7 @@ def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
     The blank lines of the file show it, unless others of these have none. In a string they may be meant.
     """
     spaced = {i for i, line in enumerate(new) if line and not line.strip(" \t")}
-    if (
-        not spaced
-        or "" in new
-        or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch")
-    ):
+    if not spaced or "" in new or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
         return None
     text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
     there = [line for line in ground.lines if not line.strip(" \t")]

@@ -50,9 +50,7 @@ def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FI
     return Body(text, tuple(case.notes))
 
 
-def mend_replacement(
-    lines: list[str], ground: Ground, arrival: Arrival
-) -> tuple[list[str], tuple[str, ...]]:
+def mend_replacement(lines: list[str], ground: Ground, arrival: Arrival) -> tuple[list[str], tuple[str, ...]]:
     """Return the lines that take the place of a search, and notes."""
     try:
         case = _mended(BodyCase(lines, ground, arrival), "EDIT_FILE")

@@ -87,9 +87,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     words = [line for line in case.lines if line.strip()]
     is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
     if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
-        case.say(
-            "the body is one code fence from its first line to its last, and was written as it is"
-        )
+        case.say("the body is one code fence from its first line to its last, and was written as it is")
     is_program = case.is_whole and file_kinds.is_program(case.path)
     if lines is None and is_program and is_fence(_first_line(case.lines)):
         case.refuse("it begins with a code fence that ends before its last line")

@@ -161,9 +161,7 @@ def apply(
 
 
 # --- which of several ------------------------------------------------------------------------------
-def _anchored(
-    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
-) -> list[HunkFit]:
+def _anchored(file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool) -> list[HunkFit]:
     """Return the fits at the end of the file that a hunk is from, where it is from one; refuse all others."""
     said = hunk.said
     if said.end is not None:
@@ -182,9 +180,7 @@ def _anchored(
         return fits
     if anchored or not hunk.only_adds:
         return anchored or fits
-    raise _elsewhere(
-        file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side
-    )
+    raise _elsewhere(file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side)
 
 
 def _elsewhere(

@@ -28,9 +28,7 @@ _RULE = lazy_pattern(r"-{5,}[ \t]*")
 _ASKING_WORD = lazy_pattern("search|find|original|orig|old|before")
 _ANSWERING_LABEL = lazy_pattern("(?:replaced?|updated)[:>]*", re.IGNORECASE)
 _OPENING_WORD = lazy_pattern(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
-_CLOSING_WORD = lazy_pattern(
-    "replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs"
-)
+_CLOSING_WORD = lazy_pattern("replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs")
 _OPENING = lazy_pattern(
     r"[ \t]*(?:(<{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|-{4,9}[ \t]*((?:search|find)\b[:>]*))[ \t]*",
     re.IGNORECASE,
@@ -87,8 +85,7 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
     skipped = _examples(lines) if is_prose else frozenset[int]()
     signs = [i for i, line in enumerate(lines) if _is_sign(line) and i not in skipped]
     openings, closings = (
-        [marker for i in signs if (marker := read(lines[i], i)) is not None]
-        for read in (_opening, _closing)
+        [marker for i in signs if (marker := read(lines[i], i)) is not None] for read in (_opening, _closing)
     )
     plain = ((i, _plain(lines[i])[0]) for i in signs)
     equals = ((i, _MIDDLE.fullmatch(line)) for i, line in plain if "====" in line[:200])
@@ -99,8 +96,7 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
         inside = []
         for markers in (middles, closings):
             first, last = (
-                bisect_left(markers, at, key=lambda marker: marker.index)
-                for at in (opening.index, limit)
+                bisect_left(markers, at, key=lambda marker: marker.index) for at in (opening.index, limit)
             )
             inside.append(markers[first:last])
         if (edit := _edit(lines, opening, *inside)) is not None:
@@ -199,9 +195,7 @@ def _edit(
     return replace(bare, old=tuple(old[:base]), new=new, way=opening.way | close.way)
 
 
-def _marker(
-    pattern: re.Pattern[str], word: re.Pattern[str], line: str, index: int
-) -> _Marker | None:
+def _marker(pattern: re.Pattern[str], word: re.Pattern[str], line: str, index: int) -> _Marker | None:
     line, way = _plain(line)
     found = pattern.fullmatch(line) if len(line) <= 300 else None
     if found is None:

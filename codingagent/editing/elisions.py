@@ -13,12 +13,9 @@ from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.model.plain_text import blanks
 
 _DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮‥]+|(?:[·・。] ?){3,}|\. \. \.)")
-_TOLD = {
-    name: [line.strip() for line in body.splitlines()] for name, body in sections(__file__).items()
-}
+_TOLD = {name: [line.strip() for line in body.splitlines()] for name, body in sections(__file__).items()}
 _WORDS, _CLAIM, _CLAIM_END = (
-    lazy_pattern("|".join(_TOLD[name]), re.IGNORECASE)
-    for name in ("words", "claims", "ends of claims")
+    lazy_pattern("|".join(_TOLD[name]), re.IGNORECASE) for name in ("words", "claims", "ends of claims")
 )
 _COMMENT = lazy_pattern(
     r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*"
@@ -44,9 +41,7 @@ def elision_in(body: str, old: str, path: str) -> str:
         return ""  # nothing is lost
     if file_kinds.is_python(path):
         # Its own dots are a body: they are indented.
-        lines = [
-            line for line in lines if not (line[:1].isspace() and _DOTS.fullmatch(line.strip()))
-        ]
+        lines = [line for line in lines if not (line[:1].isspace() and _DOTS.fullmatch(line.strip()))]
     if file_kinds.ending(path) in ("json", "csv", "tsv"):
         lines = [line if line.strip() in known else _CELLS.sub("", line) for line in lines]
     at = first_elision(lines, known)
@@ -101,9 +96,7 @@ _BARE = lazy_pattern(r"[#/*;%-]+")
 _BLOCKS = r"/\*+|\{/\*|<!--|\{#|<%(?:#|--)|\{\{(?:!-*|--)|@\*|<#"
 _OPENS = lazy_pattern(rf"{_BLOCKS}|[({{][*-]|\"{{3}}|'{{3}}")
 _MARKS = {
-    kind: marks
-    for kinds, marks in (line.split(": ", 1) for line in _TOLD["marks"])
-    for kind in kinds.split()
+    kind: marks for kinds, marks in (line.split(": ", 1) for line in _TOLD["marks"]) for kind in kinds.split()
 }
 # They speak to a tool.
 _PRAGMA = lazy_pattern(
@@ -145,9 +138,7 @@ def _comment(line: str, path: str) -> str:
     return text if file_kinds.is_prose(path) and not is_linked and _BRACKETS.fullmatch(text) else ""
 
 
-def _parted(
-    lines: Sequence[str], path: str, known: Collection[str]
-) -> tuple[list[str], frozenset[int]]:
+def _parted(lines: Sequence[str], path: str, known: Collection[str]) -> tuple[list[str], frozenset[int]]:
     """Return lines with new comments behind code, and dots for a value, on lines of their own; and which."""
     name = path.rpartition("/")[2]
     marks = _marks(file_kinds.ending(name), name).pattern
@@ -251,9 +242,7 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
     return ""
 
 
-def _fresh_runs(
-    new: Sequence[str], said: Sequence[str], known: Collection[str]
-) -> list[tuple[int, int]]:
+def _fresh_runs(new: Sequence[str], said: Sequence[str], known: Collection[str]) -> list[tuple[int, int]]:
     """Return where comments begin and end that are new, short, and beside no other comment."""
     runs: list[tuple[int, int]] = []
     start = 0

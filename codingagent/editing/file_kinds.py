@@ -133,9 +133,7 @@ def bare(line: str, path: str) -> str:
     return re.split(rf"{mark}|/\*|[\"'`]", line, maxsplit=1)[0]
 
 
-def cannot_hold(
-    trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
-) -> bool:
+def cannot_hold(trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]) -> bool:
     """Return whether a trace is in lines of code where only code can be; `text` are those within text."""
     has_ampersands = is_makefile(path) or ending(path) in _WORDS["with ampersands"]
     is_strict = is_code(path) or (trace is ENTITY and has_ampersands)

@@ -82,11 +82,7 @@ def _check_kind_of_part(moves: "_Moves") -> None:
     ground = moves.ground
     # Most lines are indented as those that they replace.
     is_alike = {lead[:1] for lead in moves.leads} <= {"", *(lead[:1] for lead in moves.old_leads)}
-    if (
-        is_alike
-        or len(ground.replaced) == len(ground.lines)
-        or file_kinds.is_prose(moves.ground.path)
-    ):
+    if is_alike or len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.ground.path):
         return
     there = file_kinds.lines_of_text(ground.lines, moves.ground.path)
     code = [line for index, line in enumerate(ground.lines) if index not in there]
@@ -153,8 +149,7 @@ class _Moves:
     def has_kept(self) -> bool:
         """Whether a new line is among the replaced ones as it is, and is indented."""
         return any(
-            line[:1].isspace() and line.rstrip() in self._there.get(_key(line), ())
-            for line in self.new
+            line[:1].isspace() and line.rstrip() in self._there.get(_key(line), ()) for line in self.new
         )
 
     @cached_property
@@ -196,8 +191,7 @@ def _tabs(moves: _Moves) -> MendedLines | None:
 
     def fits(width: int) -> bool:
         return all(
-            spread(line, width) in {spread(each, width) for each in there}
-            for line, there in moves.moved
+            spread(line, width) in {spread(each, width) for each in there} for line, there in moves.moved
         )
 
     width = next(filter(fits, TAB_WIDTHS), 0) if moves.moved else 0
@@ -269,9 +263,7 @@ def _shifted(moves: _Moves) -> MendedLines | None:
         return None
     if moves.ground.lines:
         pairs = moves.moved if file_kinds.is_program(moves.ground.path) else []
-        is_odd = bool(pairs) and all(
-            any(shift + each == line for each in there) for line, there in pairs
-        )
+        is_odd = bool(pairs) and all(any(shift + each == line for each in there) for line, there in pairs)
     else:
         is_odd = file_kinds.is_code(moves.ground.path) and moves.parses is not True
     return moves.undone(back, "the body was indented") if is_odd else None
@@ -317,8 +309,7 @@ def has_levels(lines: Sequence[str]) -> bool:
     """Return whether a line opens a level, and the next that has a word is not deeper."""
     words = [line for line in lines if line.strip()]
     return any(
-        is_opener(a) and not CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
-        for a, b in pairwise(words)
+        is_opener(a) and not CLOSER.match(b) and len(blanks(b)) <= len(blanks(a)) for a, b in pairwise(words)
     )
 
 

@@ -152,9 +152,7 @@ def _mended(file: File, sought: Sought) -> Found | None:
                 raise OperationError(
                     f"{sought.label} matches once damage by the chat is undone, but REPLACE can then be read"
                     " in more than one way",
-                    around(
-                        file.lines, [(results[0].start + 1, results[0].start + results[0].count)]
-                    ),
+                    around(file.lines, [(results[0].start + 1, results[0].start + results[0].count)]),
                     advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
                 )
             # Escapes, say, of which several extents would do.
@@ -218,8 +216,7 @@ def _may_be_meant(damage: Damage, line: str, lines: list[str], search: Sequence[
 def _in_doubt(sought: Sought, what: str, there: Sequence[str]) -> OperationError:
     return OperationError(
         f"{sought.label} was damaged by the chat, and REPLACE has a new line {what}",
-        "The lines in the file are:\n"
-        + "\n".join(f"  {clip(line)}" for line in there[:EXCERPT_LIMIT_LINES]),
+        "The lines in the file are:\n" + "\n".join(f"  {clip(line)}" for line in there[:EXCERPT_LIMIT_LINES]),
         advice=f"; {_again(sought)}, exactly as the file has it",
     )
 

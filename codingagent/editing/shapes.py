@@ -67,9 +67,7 @@ _GLUED = lazy_pattern(r"(\d+)(?![\d|│:→,]| [^ ])")
 _CLOSELY = lazy_pattern(r"(\d+)(?:[^\W\d]|[\"'`<\\]|  |\t)")  # so few lines may begin with a value
 
 
-def without_numbers(
-    new: Sequence[str], ground: Ground, *, is_program: bool
-) -> tuple[list[str] | None, bool]:
+def without_numbers(new: Sequence[str], ground: Ground, *, is_program: bool) -> tuple[list[str] | None, bool]:
     """Return new lines without the numbers of a request; a line of the file with its number proves them.
 
     Without a proof None, and whether only some of them look like lines of the file with a number. The numbers

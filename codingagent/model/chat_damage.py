@@ -175,9 +175,7 @@ def with_plain_indentation(text: str) -> str:
     found = _LEAD.match(text)
     # U+3000 is as wide as two.
     return (
-        text
-        if found is None
-        else with_plain_blanks(found[0].replace("\u3000", "  ")) + text[found.end() :]
+        text if found is None else with_plain_blanks(found[0].replace("\u3000", "  ")) + text[found.end() :]
     )
 
 
@@ -203,9 +201,7 @@ MARGIN = lazy_pattern(rf"^[ \t]*{_TURN}|{_END}", re.MULTILINE)
 
 def without_direction(text: str) -> str:
     """Remove direction marks before each line, and those behind it that belong to them."""
-    return (
-        text if text.isascii() else re.sub(_END, "", _MARGIN.sub(r"\1\2", text), flags=re.MULTILINE)
-    )
+    return text if text.isascii() else re.sub(_END, "", _MARGIN.sub(r"\1\2", text), flags=re.MULTILINE)
 
 
 HYPHEN = lazy_pattern("[\u2010\u2011]")
@@ -263,9 +259,7 @@ def is_spared_by_escapes(text: str) -> bool:
     return _BARE_INLINE.search(text) is not None
 
 
-_ENCODED_MARKER = lazy_pattern(
-    r"^[ \t]*(?:(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE)[ \t]*$", re.MULTILINE
-)
+_ENCODED_MARKER = lazy_pattern(r"^[ \t]*(?:(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE)[ \t]*$", re.MULTILINE)
 
 
 def has_encoded_marker(body: str) -> bool:

@@ -78,9 +78,7 @@ def without(text: str, forms: tuple[Citation, ...] = FORMS) -> str:
     there = tuple(form for form in forms_in(text) if form in forms)
     if not there or "\0" in text:
         return text
-    marked = pattern_of(there).sub(
-        lambda found: "".join((*filter(None, found.groups()), "\0")), text
-    )
+    marked = pattern_of(there).sub(lambda found: "".join((*filter(None, found.groups()), "\0")), text)
     return _AT_END.sub("", marked).replace("\0", "")
 
 

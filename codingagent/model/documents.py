@@ -51,12 +51,7 @@ def kind_of(data: bytes) -> tuple[str, str] | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return _BY_ENDING["webp"]
     # UTF-16 has a NUL beside each of these characters.
-    head = (
-        data[:_HEAD_BYTES]
-        .replace(b"\0", b"")
-        .decode("utf-8", "replace")
-        .lstrip("\ufeff\ufffd \t\r\n")
-    )
+    head = data[:_HEAD_BYTES].replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd \t\r\n")
     if head.startswith("{\\rtf"):
         return _BY_ENDING["rtf"]
     if _PAGE.match(head):

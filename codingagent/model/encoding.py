@@ -42,8 +42,7 @@ _VIM = lazy_pattern(r"\b(?:vim?|ex):[^\n]*?\b(?:fileencoding|fenc)=([-\w.]+)", r
 _HEAD_CHARACTERS, _VIM_CHARACTERS = 2_000, 500
 
 _MORE, _LESS = (
-    dict(pair.split("=") for pair in _TABLES[name].split())
-    for name in ("called by less", "called by more")
+    dict(pair.split("=") for pair in _TABLES[name].split()) for name in ("called by less", "called by more")
 )
 _ALIKE = tuple(tuple(line.split()) for line in _TABLES["alike"].splitlines())
 _USUAL = frozenset(_TABLES["usual"].split())
@@ -94,9 +93,7 @@ class FileText(Struct, frozen=True):
                     advice=". Use ASCII, and words that"
                     " the file has; or ask the user to name it in .editorconfig (charset = ...)",
                 )
-        return self.mark + _encoded(
-            text, codec, "surrogateescape" if codec == "utf-8" else "strict"
-        )
+        return self.mark + _encoded(text, codec, "surrogateescape" if codec == "utf-8" else "strict")
 
 
 def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
@@ -136,8 +133,7 @@ def _encoded(text: str, codec: str, errors: str = "strict") -> bytes:
         character = text[fault.start]
         raise OperationError(
             f"The file is {codec}, which has no {character!a} ({shown(character)})",
-            advice=": use other characters, or"
-            " send it whole, with utf-8 where its text names an encoding",
+            advice=": use other characters, or send it whole, with utf-8 where its text names an encoding",
         ) from fault
 
 

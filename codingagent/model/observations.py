@@ -140,9 +140,7 @@ def is_finished(first: InboxFile, now: InboxFile, hint: Hint) -> bool:
     return first.is_same(now) and now.at_s - first.at_s >= SETTLED_AFTER_S
 
 
-def first_looks(
-    before: Mapping[str, InboxFile], files: Iterable[InboxFile]
-) -> dict[str, InboxFile]:
+def first_looks(before: Mapping[str, InboxFile], files: Iterable[InboxFile]) -> dict[str, InboxFile]:
     """Return the first unchanged observation of each file, by name, after one more of all files."""
     firsts = ((now.name, before.get(now.name, now), now) for now in files)
     return {name: first if first.is_same(now) else now for name, first, now in firsts}

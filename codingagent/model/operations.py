@@ -341,9 +341,7 @@ def text_of(operation: FileOperation) -> str:
         case _:
             pairs = [("", text) for text in operation.written]
     sides = ((mark, text) for pair in pairs for mark, text in zip("-+", pair, strict=True) if text)
-    return "\n".join(
-        mark + re.sub(r"\n(?!\Z)", f"\n{mark}", text).rstrip("\n") for mark, text in sides
-    )
+    return "\n".join(mark + re.sub(r"\n(?!\Z)", f"\n{mark}", text).rstrip("\n") for mark, text in sides)
 
 
 def named(operation: Operation) -> Changes:

@@ -52,9 +52,7 @@ def _parts(text: str) -> list[str]:
     if "\\" in text:
         raise OperationError(f"REJECTED: {said} has a backslash", advice="; write / between names")
     if any(c < " " or unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text):
-        raise OperationError(
-            f"REJECTED: Path {said} has a character that can't be in a file name here"
-        )
+        raise OperationError(f"REJECTED: Path {said} has a character that can't be in a file name here")
     parts: list[str] = []
     for part in text.split("/"):
         if part == "..":
@@ -200,7 +198,6 @@ def unquoted(name: str) -> str:
 def shown(text: str, limit: int = 200) -> str:
     """Return text for a message: on one line, of bounded length, unprintable characters escaped."""
     line = "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
-        for c in text[:limit]
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text[:limit]
     )
     return line if len(text) <= limit else f"{line}…"

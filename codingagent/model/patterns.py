@@ -44,9 +44,7 @@ def sections(module: str) -> dict[str, str]:
     A text of our own and not TOML: tomllib would take an eighth of the time of each start.
     """
     return dict(
-        re.findall(
-            r"^(\w.*)\n((?: .*\n)+)", text_at(f"{module.removesuffix('py')}txt"), re.MULTILINE
-        )
+        re.findall(r"^(\w.*)\n((?: .*\n)+)", text_at(f"{module.removesuffix('py')}txt"), re.MULTILINE)
     )
 
 

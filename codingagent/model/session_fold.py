@@ -155,9 +155,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             said = Said(sequence, record.text, record.attached, *how)
             is_question = record.wants == "words"
             return {
-                "notes": tuple(
-                    n for n in session.notes if not is_question or not n.startswith(_REOPENED)
-                ),
+                "notes": tuple(n for n in session.notes if not is_question or not n.startswith(_REOPENED)),
                 "was_done": session.was_done and is_question,
                 # The first request is rewritten without the guide to the commands.
                 "is_taught": session.is_taught and not (is_question and sequence == 1),
@@ -391,9 +389,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
     return {**ended, "sequence": session.sequence + 1}
 
 
-def known_after(
-    known: Mapping[str, str], written: Iterable[entries.OperationStarted]
-) -> Mapping[str, str]:
+def known_after(known: Mapping[str, str], written: Iterable[entries.OperationStarted]) -> Mapping[str, str]:
     """Return what the chat knows of files after its own changes, in their order."""
     found = dict(known)
     for start in written:

@@ -315,6 +315,5 @@ def no_request_waits(session: Session) -> str:
     """Return the message that no request waits to be sent, and what waits instead."""
     session_id, phase = session.session_id, session.phase.value
     return (
-        f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
-        f" {session_id}`"
+        f"session {session_id} has no request that waits; it is {phase}: see `codingagent show {session_id}`"
     )

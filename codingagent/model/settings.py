@@ -54,9 +54,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     always_attach: _Names = ()
     never_choose: _Names = ()
     conventions: bool = True
-    chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = (
-        "custom"
-    )
+    chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = "custom"
     chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
@@ -98,9 +96,7 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def chats() -> Mapping[str, Chat]:
     """Return what chats take, by the names that the setting `chat` takes."""
-    return toml.decode(
-        text_at(f"{__file__.removesuffix('settings.py')}chats.toml"), type=dict[str, Chat]
-    )
+    return toml.decode(text_at(f"{__file__.removesuffix('settings.py')}chats.toml"), type=dict[str, Chat])
 
 
 def pasted(name: str) -> int | None:

@@ -46,9 +46,7 @@ _LOCAL_URL = lazy_pattern(
 )
 
 
-def judge_command(
-    policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()
-) -> Verdict:
+def judge_command(policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()) -> Verdict:
     """Judge a shell line by every command in it, and the variables that are set for it, by name.
 
     The line may contain the absolute path of the workspace.
@@ -63,9 +61,7 @@ def judge_command(
     return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
-def _deny_line(
-    policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
-) -> Deny | None:
+def _deny_line(policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]) -> Deny | None:
     rules = policy.shell
     if line.too_large:
         return Deny(
@@ -118,9 +114,7 @@ def _clipped(text: str) -> str:
     return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
-def _ask_for_line(
-    policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
-) -> Ask | None:
+def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]) -> Ask | None:
     """Return everything that needs approval, each item once, and what a yes for always would cover."""
     found: dict[str, str] = {}
     grants: dict[str, None] = {}

@@ -100,15 +100,11 @@ class Deny(Struct, frozen=True):
 Verdict = Allow | Ask | Deny
 
 PRESETS: Mapping[str, Policy] = {
-    "restrictive": Policy(
-        "restrictive", FilesystemRules(read_only=True), ShellRules(enabled=False)
-    ),
+    "restrictive": Policy("restrictive", FilesystemRules(read_only=True), ShellRules(enabled=False)),
     "standard": Policy(
         "standard",
         FilesystemRules(approval_required=tuple(presets.EXECUTED_NAMES)),
-        ShellRules(
-            blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS
-        ),
+        ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
     ),
     "permissive": Policy(
         "permissive", FilesystemRules(), ShellRules(blocked_commands=presets.BLOCKED_COMMANDS)

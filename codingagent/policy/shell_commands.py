@@ -310,9 +310,7 @@ def _find(words: Words) -> InnerCommands:
     for at, word in enumerate(words, 1):
         if at > end and word.text in _EXECUTING:
             texts = [each.text for each in words]
-            ends = (
-                i for i in range(at, len(texts)) if _ENDING.search(" ".join(texts[i - 1 : i + 1]))
-            )
+            ends = (i for i in range(at, len(texts)) if _ENDING.search(" ".join(texts[i - 1 : i + 1])))
             end = next(ends, len(texts))
             found += [words[at:end]] if end > at else []
     return InnerCommands(commands=tuple(found))

@@ -45,15 +45,11 @@ _CLOSING = lazy_pattern(r"(?:fi|done|esac|\})(?![^\s;&|<>()])|;;&?|;&|\)")
 _CLOSED_BY = {"if": "fi", "while": "done", "until": "done", "{": "}", "(": ")"}
 _BETWEEN = lazy_pattern(r"&&|\|\||;(?![;&])|&(?!>)")
 _PIPE = lazy_pattern(r"\|&?(?!\|)")
-_REDIRECTION = lazy_pattern(
-    r"(?:\d+|\{\w+\})?(<<<|<<-?|<>|<&|<(?!\()|>>|>\||>&|>(?!\()|&>>?)(?:[ \t]|\\\n)*"
-)
+_REDIRECTION = lazy_pattern(r"(?:\d+|\{\w+\})?(<<<|<<-?|<>|<&|<(?!\()|>>|>\||>&|>(?!\()|&>>?)(?:[ \t]|\\\n)*")
 _NUMBERED = lazy_pattern(r"\d*-?")
 _PARENTHESES = lazy_pattern(r"[ \t]*\([ \t]*\)")
 # With parentheses in it, three deep; deeper ones are read as commands.
-_ARITHMETIC = lazy_pattern(
-    r"\(\(((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+)\)\)"
-)
+_ARITHMETIC = lazy_pattern(r"\(\(((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+)\)\)")
 # The rest of a line before a here-document; a quoted line end does not end it.
 _LINE_END = lazy_pattern(
     r"""(?:[^'"\\\n#]++|(?<![ \t])\#|\#[^\n]*+|\\.|'[^']*+'|"(?:[^"\\]++|\\.)*+")*+\n""", re.DOTALL
@@ -186,8 +182,7 @@ class _Reader:
         while self._redirection(found):
             pass
         inside = [
-            replace(each, reads_from=(*each.reads_from, *found.sources))
-            for each in self.commands[start:]
+            replace(each, reads_from=(*each.reads_from, *found.sources)) for each in self.commands[start:]
         ]
         writes = [ShellCommand(writes=found.writes)] if found.writes else []
         self.commands[start:] = writes + inside
@@ -338,9 +333,7 @@ class _Reader:
             return ""
         start = self._bodies.get(newline, newline + 1)
         tabs = "\t*" if kind == "<<-" else ""
-        last = re.compile(rf"^{tabs}{re.escape(end)}(?:\n|\Z)", re.MULTILINE).search(
-            self._text, start
-        )
+        last = re.compile(rf"^{tabs}{re.escape(end)}(?:\n|\Z)", re.MULTILINE).search(self._text, start)
         body = self._text[start : last.start() if last else None]
         self._bodies[newline] = last.end() if last else len(self._text)
         if not is_quoted:

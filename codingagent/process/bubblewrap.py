@@ -247,9 +247,7 @@ class Bubblewrap(Struct, frozen=True):
             return self.home != Path("/")
         return _is_home_in_system(self.home)
 
-    def _head(
-        self, folder: str, gate: tuple[str, ...] = ()
-    ) -> tuple[list[str | int], tuple[int, ...]]:
+    def _head(self, folder: str, gate: tuple[str, ...] = ()) -> tuple[list[str | int], tuple[int, ...]]:
         """Return the beginning of a bwrap command line, and the handles that it needs."""
         head: list[str | int] = [
             self.program,

@@ -36,8 +36,7 @@ _SYSTEM = tuple(f"{each}/" for each in listed("system folders") if each not in (
 _FIRST_PERSON = 1_000
 _NAMES = NAMES.union(listed("credentials"))
 _PRIVATE, _OPEN, _PACKAGES, _CODE = (
-    frozenset(listed(section))
-    for section in ("private folders", "open folders", "packages", "code")
+    frozenset(listed(section)) for section in ("private folders", "open folders", "packages", "code")
 )
 _DEPTH, _FOLDERS, _DATA_FOLDERS = 4, 2000, 100
 # A workspace's secret files are not looked for here: they are a repository's and other people's.
@@ -196,9 +195,7 @@ def _is_harmless(folder: Path, homes_and_above: AbstractSet[Path]) -> bool:
     return folder not in homes_and_above and folder.parent != Path("/") and not is_private
 
 
-def is_harmless_part(
-    target: Path, real: Path, workspace: Path, homes_and_above: AbstractSet[Path]
-) -> bool:
+def is_harmless_part(target: Path, real: Path, workspace: Path, homes_and_above: AbstractSet[Path]) -> bool:
     """Return whether a part of a home may be shown: its links lead to no secrets, and no answer laid them."""
     led = (name for name in real.parts if name not in target.parts)
     is_private = any(name in _PRIVATE or _is_named(name) for name in led)
@@ -349,9 +346,7 @@ class CredentialSearch:
         return known[1], known[2]
 
 
-def _sorted_out(
-    entries: Iterable[os.DirEntry[str]], *, is_data: bool
-) -> tuple[list[str], list[str]]:
+def _sorted_out(entries: Iterable[os.DirEntry[str]], *, is_data: bool) -> tuple[list[str], list[str]]:
     is_hidden = _is_named if is_data else _is_hidden
     hidden: list[str] = []
     inner: list[str] = []

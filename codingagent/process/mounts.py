@@ -68,9 +68,7 @@ class Gate:
         if sys.platform == "linux":
             os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
 
-    def prepare(
-        self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str
-    ) -> int:
+    def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str) -> int:
         """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
 
         `find` returns the pid of the bwrap process that waits; `mounts` are the fields of a `Mount` each,
@@ -96,9 +94,7 @@ class Gate:
             return ""
         return f"the sandbox can't be set up: {said or 'what mounts in it was ended'}"
 
-    def _mounted(
-        self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str
-    ) -> str:
+    def _mounted(self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str) -> str:
         waiting = select.poll()
         waiting.register(self._exit, select.POLLOUT)
         [(_, events)] = waiting.poll()
@@ -206,9 +202,7 @@ def _overlay(place: int, lower: int, upper: int = -1, work: int = -1) -> bool:
     attributes = _NO_SETUID | _NO_DEVICES
     if work >= 0:
         # What is lost when the power fails, tools make again; the kernel would sync the disk at each end.
-        options = (
-            f"upperdir={_named(upper)},workdir={_named(work)},lowerdir={_named(lower)},volatile"
-        )
+        options = f"upperdir={_named(upper)},workdir={_named(work)},lowerdir={_named(lower)},volatile"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{_VOLATILE}/dirty", dir_fd=work)
             os.rmdir(_VOLATILE, dir_fd=work)

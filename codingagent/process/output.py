@@ -54,9 +54,7 @@ def without_half(text: str) -> str:
 class _Ends:
     """The head and tail of a byte stream of any length; `cut` marks where bytes are missing."""
 
-    def __init__(
-        self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str]
-    ) -> None:
+    def __init__(self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str]) -> None:
         self._head_bytes, self._tail_bytes, self._cut = head_bytes, tail_bytes, cut
         self._decode = decode
         self.total = 0

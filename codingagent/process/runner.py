@@ -61,9 +61,7 @@ class SandboxLike(Protocol):
     @property
     def has_network(self) -> bool: ...
 
-    def confine(
-        self, command: str, variables: Variables, folder: str, added: Variables
-    ) -> Confined:
+    def confine(self, command: str, variables: Variables, folder: str, added: Variables) -> Confined:
         """Return how to run a shell line confined in `folder`; the variables in `added` are untrusted."""
         ...
 
@@ -85,9 +83,7 @@ class Runner:
     `sandbox` confines the next command; `memory_bytes` limits each command's process tree.
     """
 
-    def __init__(
-        self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None
-    ) -> None:
+    def __init__(self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None) -> None:
         self._memory_bytes = memory_bytes
         self.sandbox = sandbox
         self._variables = dict(variables)
@@ -272,9 +268,7 @@ def open_editor(path: Path) -> None:
 
 def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
     """Run a program of the person's, which gets the terminal and Ctrl-C; return its exit code."""
-    before = signal.signal(
-        signal.SIGINT, lambda *_: None
-    )  # ignored, it would be ignored there, too
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # ignored, it would be ignored there, too
     try:
         with disk_errors(f"{argv[0]} can't be started"):
             return subprocess.run(argv, env=dict(variables), check=False).returncode

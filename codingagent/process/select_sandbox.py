@@ -56,8 +56,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
         named = Path(os.path.abspath(path))  # not beyond links
         if root in named.parents or root in resolved(path).parents:
             raise UsageError(
-                f"policy file '{name}' is in the workspace, where an answer could change it; put it"
-                " elsewhere"
+                f"policy file '{name}' is in the workspace, where an answer could change it; put it elsewhere"
             )
         policy = policies.from_document(read_toml(path), name)
     if sys.platform == "win32":
@@ -144,9 +143,7 @@ def choose_sandbox(
 _APART = lazy_pattern(r"[\s;&|()<>'\"=`]+")
 
 
-def paths_to_show(
-    settings: Settings, workspace: Path, hidden: tuple[Path, ...] = ()
-) -> dict[Path, bool]:
+def paths_to_show(settings: Settings, workspace: Path, hidden: tuple[Path, ...] = ()) -> dict[Path, bool]:
     """Return the real paths that the person shows to commands, True where they may write; else UsageError."""
     found: dict[Path, bool] = {}
     own = (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
@@ -163,9 +160,7 @@ def paths_to_show(
         is_ours = any(path == our or path in our.parents or our in path.parents for our in ours)
         if path in homes or is_ours or path.parent == Path(path.anchor):
             what = "codingagent's own files" if is_ours else "a whole home folder, or more"
-            raise UsageError(
-                f"show: '{name}' would show commands {what}; name a folder that does not"
-            )
+            raise UsageError(f"show: '{name}' would show commands {what}; name a folder that does not")
         if path.exists() and not leads_through(typed, [resolved(workspace)]):
             found[path] = each != name
     return found
@@ -186,10 +181,7 @@ def _person_home() -> Path:
 
 def _named_programs(line: str) -> list[Path]:
     """Return the programs that a shell line of the person's names by absolute paths, or below ~."""
-    words = (
-        re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word)
-        for word in _APART.split(line)
-    )
+    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word) for word in _APART.split(line))
     return [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
 
 
@@ -300,9 +292,7 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     if found is None:
         return [], "no sandbox: commands see all that you see, and write there"
     read = "read only"
-    parts = [
-        (p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts
-    ]
+    parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts]
     parts += [("PATH", read, each) for each in found.tools]
     parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
@@ -381,9 +371,7 @@ def _layers() -> Finding:
         detail = f"{where}; `codingagent sandbox` lists them and the layer"
         return Finding("tool folders", True, f"shown without their credentials; {detail}")
     detail = "shown to read, without their credentials; caches begin empty for each project"
-    return Finding(
-        "tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)"
-    )
+    return Finding("tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)")
 
 
 def _git(workspace: Path) -> Finding:

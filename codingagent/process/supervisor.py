@@ -213,9 +213,7 @@ def _run(
     }
 
 
-def _start(
-    order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate: Gate | None
-) -> int:
+def _start(order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate: Gate | None) -> int:
     """Start the command; return its pid.
 
     The guard applies folder and limits to itself first, so that nothing happens between fork and

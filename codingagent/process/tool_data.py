@@ -83,9 +83,7 @@ def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, st
 def parts_of(program: str, home: Path, variables: Mapping[str, str]) -> list[Path]:
     """Return the places where a program, or what has such a project file, keeps data."""
     rows = pairs_in(_SECTIONS["tools"]).items()
-    found = (
-        _parts(program, rest, home, variables) for names, rest in rows if program in names.split()
-    )
+    found = (_parts(program, rest, home, variables) for names, rest in rows if program in names.split())
     return [part.target for row in found for part, _ in row if part is not None]
 
 

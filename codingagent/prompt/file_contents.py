@@ -34,9 +34,7 @@ _NAMED = 40
 FRAME_CHARACTERS = 200
 _IN_FRAME = ", with the code around them; … marks lines left out"
 # How the text above says that something was cut.
-_CUT_FILE = lazy_pattern(
-    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fit"
-)
+_CUT_FILE = lazy_pattern(r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fit")
 _LINES = lazy_pattern(r"\(lines (\d+)-(\d+) of \d+")
 _CUT_OUTPUT = lazy_pattern(r"\n    … (\d+) characters left out …\n")
 

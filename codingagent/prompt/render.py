@@ -125,9 +125,7 @@ def _reminder(session: Session) -> str:
     return guide.reminder(session.session_id, session.sequence, is_asking=session.is_asking)
 
 
-def render(
-    session: Session, context: Material, settings: Settings, dialect: Dialect | None = None
-) -> str:
+def render(session: Session, context: Material, settings: Settings, dialect: Dialect | None = None) -> str:
     """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
@@ -136,9 +134,7 @@ def render(
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(settings.context_chars - len(head) - len(tail), 0)
     likely = (*session.touched, *context.likely, *session.shown_in_part, *session.known)
-    listed = file_list.lines(
-        context.listing, dict.fromkeys(likely), settings.list_entries, room // 4
-    )
+    listed = file_list.lines(context.listing, dict.fromkeys(likely), settings.list_entries, room // 4)
     files = "\n".join(("## Workspace Files", *listed, "", ""))
     files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)

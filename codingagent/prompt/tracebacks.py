@@ -49,9 +49,7 @@ def named_in(output: str, root: str, files: Iterable[str]) -> list[tuple[str, li
     return (found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT]
 
 
-def _resolve(
-    written: str, root: str, known: frozenset[str], by_name: dict[str, list[str]]
-) -> str | None:
+def _resolve(written: str, root: str, known: frozenset[str], by_name: dict[str, list[str]]) -> str | None:
     """Return the file that a path in an output means; a bare name must be unique."""
     if written.startswith("//"):
         written = f"/{written.lstrip('/')}"  # what is left of file:///

@@ -252,9 +252,7 @@ class Client:
     def ping(self) -> None:
         self.call("ping", {})
 
-    def exec(
-        self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = ...
-    ) -> ExecResult:
+    def exec(self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = ...) -> ExecResult:
         """Run a shell command, for `limit_s` (exit code 124) or the server's own limit at most."""
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
 

@@ -260,9 +260,7 @@ def _loopback(endpoint: Tcp) -> str:
     )
 
 
-def _bind(
-    listening: socket.socket, address: str | tuple[object, int], endpoint: Listenable
-) -> None:
+def _bind(listening: socket.socket, address: str | tuple[object, int], endpoint: Listenable) -> None:
     try:
         listening.bind(address)
         listening.listen(WAITING)

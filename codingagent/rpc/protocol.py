@@ -50,8 +50,7 @@ def method(run: Callable[..., object], *, is_quick: bool = False) -> Method:
     """Return a function as a method: it takes the connection's methods, then the params of its signature."""
     _, *params = inspect.signature(run, eval_str=True).parameters.values()
     declared = [
-        (p.name, p.annotation) if p.default is p.empty else (p.name, p.annotation, p.default)
-        for p in params
+        (p.name, p.annotation) if p.default is p.empty else (p.name, p.annotation, p.default) for p in params
     ]
     by_name, by_position = (
         defstruct("Params", declared, forbid_unknown_fields=True, array_like=array_like)

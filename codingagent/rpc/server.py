@@ -106,9 +106,7 @@ class Server:
 
     async def _serve(self, place: Listener | StandardStreams, ready: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(
-            lambda _, of: self.log("%s: %s", of["message"], of.get("exception"))
-        )
+        loop.set_exception_handler(lambda _, of: self.log("%s: %s", of["message"], of.get("exception")))
         # glibc keeps memory for the pieces that the loop receives, and gives back that of long answers. By
         # itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
         with contextlib.suppress(AttributeError, OSError, TypeError):

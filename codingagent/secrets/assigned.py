@@ -74,9 +74,7 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
 
 
 @lru_cache(256)  # where one line stands a thousand times, it is judged once
-def _value(
-    text: str, at: int, stem: str, form: Form
-) -> tuple[int, str, list[tuple[int, int]]] | None:
+def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, str, list[tuple[int, int]]] | None:
     """Return a value's end, kind and spans; none for a long value that is no secret: judge it only once."""
     match = _SEPARATOR.match(text, at + len(stem))
     if match is None:
@@ -125,9 +123,7 @@ def _value(
 def name_at(text: str, at: int, end: int) -> tuple[int, str]:
     """Return where a name begins that goes on here, and the name up to its end."""
     start = at
-    while start > max(0, at - _NAME_CHARACTERS) and (
-        text[start - 1].isalnum() or text[start - 1] in "_-.$"
-    ):
+    while start > max(0, at - _NAME_CHARACTERS) and (text[start - 1].isalnum() or text[start - 1] in "_-.$"):
         start -= 1
     return start, text[start:end]
 

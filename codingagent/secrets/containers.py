@@ -141,9 +141,7 @@ def _member(found: re.Match[str], key: str = "") -> _Member:
     return _Member(*found.span(group), key, group == "bare")
 
 
-def _held(
-    text: str, start: int, last: int, holder: re.Match[str], form: Form
-) -> tuple[list[_Member], int]:
+def _held(text: str, start: int, last: int, holder: re.Match[str], form: Form) -> tuple[list[_Member], int]:
     """Return the members of a collection, each with its key and whether it is bare, and where it ends."""
     at = holder.end()
     most = min(at + _CHARACTERS, len(text))
@@ -183,9 +181,7 @@ def _closings(text: str) -> dict[str, list[int]]:
     return found
 
 
-def _in_brackets(
-    text: str, at: int, most: int, key: str, *, is_words: bool
-) -> tuple[list[_Member], int]:
+def _in_brackets(text: str, at: int, most: int, key: str, *, is_words: bool) -> tuple[list[_Member], int]:
     """Return the members of what a bracket opened; without `is_words` a bare word is none."""
     found: list[_Member] = []
     depth = 1
@@ -234,9 +230,7 @@ _HEADER_CHARACTERS = 400
 _BORDER = set("-+|: =")
 _IN_QUOTES = lazy_pattern(r"\"[^\"\n]{0,500}\"|'(?:[^'\n\\]|\\.){0,500}'")
 _SQL = lazy_pattern(r"\b(?:INSERT|insert|COPY|copy)\b")
-_INSERT = lazy_pattern(
-    r"\(([^()]{5,2000})\)\s{0,20}(?:(values?)\s{0,20}|from stdin;\r?\n)", re.IGNORECASE
-)
+_INSERT = lazy_pattern(r"\(([^()]{5,2000})\)\s{0,20}(?:(values?)\s{0,20}|from stdin;\r?\n)", re.IGNORECASE)
 _TUPLE = lazy_pattern(
     r"\s{0,20},?\s{0,20}\(((?:'(?:[^'\\\n]|\\.|''){0,300}+'[^'()\n]{0,50}|[^'()\n]{1,50}){0,50}+)\)"
 )

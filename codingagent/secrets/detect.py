@@ -182,9 +182,7 @@ def _private_keys(text: str, leads: Places) -> Iterator[Secret]:
         yield from _key_lines(text, map(re.Match.span, _LINE.finditer(text, start)))
 
 
-def _key_lines(
-    text: str, lines: Iterable[tuple[int, int]], *, is_closed: bool = False
-) -> Iterator[Secret]:
+def _key_lines(text: str, lines: Iterable[tuple[int, int]], *, is_closed: bool = False) -> Iterator[Secret]:
     """Yield the lines of a key; where one end of it is not there, as long as they look like some."""
     for start, stop in lines:
         match = _BODY.match(text, start, stop)
@@ -202,9 +200,7 @@ def _lines_before(text: str, end: int) -> Iterator[tuple[int, int]]:
         end = start
 
 
-_COOKIES = lazy_pattern(
-    r"cookie2?[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?([^\"'`\n]{8,8000})", re.IGNORECASE
-)
+_COOKIES = lazy_pattern(r"cookie2?[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?([^\"'`\n]{8,8000})", re.IGNORECASE)
 _COOKIE = lazy_pattern(r"[\w.-]{1,80}=([^;\s]{12,4000})")
 
 

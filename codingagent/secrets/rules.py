@@ -11,9 +11,7 @@ _PARTS: dict[str, str] = {}
 
 def _whole(text: str) -> str:
     """Return a text of expressions with the parts that it names."""
-    return re.sub(
-        r"(?<!P)<(\w+)>", lambda found: _whole(_PARTS.get(found[1], "")) or found[0], text
-    )
+    return re.sub(r"(?<!P)<(\w+)>", lambda found: _whole(_PARTS.get(found[1], "")) or found[0], text)
 
 
 def rows(section: str) -> list[str]:

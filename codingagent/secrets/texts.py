@@ -99,9 +99,7 @@ def forms_of(value: str) -> list[str]:
 
 def _in_bytes(value: str) -> Iterator[str]:
     """Yield how a value that is not ASCII reads in other encodings, and as programs write its bytes."""
-    for form in (
-        () if value.isascii() else (value, normalize("NFC", value), normalize("NFD", value))
-    ):
+    for form in () if value.isascii() else (value, normalize("NFC", value), normalize("NFD", value)):
         yield from (form, ascii(form)[1:-1])
         for codec in _CODECS:
             data = form.encode(codec, "replace")

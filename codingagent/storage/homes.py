@@ -174,9 +174,7 @@ def for_program(resolved: Resolved) -> Settings:
     return settings if is_chosen else replace(settings, secrets="off")
 
 
-def kept_settings(
-    home: Path, session: Session, resolved: Resolved, *, executes: bool = True
-) -> Settings:
+def kept_settings(home: Path, session: Session, resolved: Resolved, *, executes: bool = True) -> Settings:
     """Return a session's settings when it continues: its own policy and sandbox, unless options differ.
 
     If anything of an answer will be executed, UsageError where they are looser than the settings, and the
@@ -249,9 +247,7 @@ class Home(Struct, frozen=True):
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
     @classmethod
-    def at(
-        cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False
-    ) -> "Home":
+    def at(cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False) -> "Home":
         """Return the home at `root`; UsageError if it is missing (and not to `create`), or is not trusted.
 
         `was_found`: nobody named it, so it must be registered or empty. `is_passing`: it is not registered.
@@ -266,9 +262,7 @@ class Home(Struct, frozen=True):
                 " or name its home with --home"
             )
         for folder in (sessions.folder, home.mailbox.outbox, home.mailbox.inbox):
-            failed = (
-                f"home {root} can't be used, name another with --home: {folder.name}/ can't be made"
-            )
+            failed = f"home {root} can't be used, name another with --home: {folder.name}/ can't be made"
             with disk_errors(failed, UsageError):
                 folder.mkdir(0o700, parents=True, exist_ok=True)
             # They quote the person's files: nobody else reads them.

@@ -117,9 +117,7 @@ class Sessions:
             raise _empty(self._path(session_id))
         return session
 
-    def outcomes(
-        self, session_id: str, most: int | None = None
-    ) -> tuple[list[tuple[Record, Session]], int]:
+    def outcomes(self, session_id: str, most: int | None = None) -> tuple[list[tuple[Record, Session]], int]:
         """Return the records of a session with the state after each, for who looks back.
 
         They tell of no operation that only began. Where more than `most` lines follow, those that did well on
@@ -138,9 +136,7 @@ class Sessions:
                 if is_dull and run:
                     run += 1
                     continue
-                if (
-                    run and session is not None
-                ):  # the others of a run count like the one that was read
+                if run and session is not None:  # the others of a run count like the one that was read
                     results = (*session.results, *[session.results[-1]] * (run - 1))
                     session = replace(session, results=AppendList(results))
                 left_out, run = left_out + run, int(is_dull)

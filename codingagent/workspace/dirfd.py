@@ -353,9 +353,7 @@ def regular(place: Position, path: str) -> os.stat_result:
 
 def read_regular(place: Position, found: os.stat_result, limit_bytes: int) -> tuple[bytes, State]:
     """Read a file known to be regular, up to one byte beyond the limit."""
-    return read_opened(
-        place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW), found, limit_bytes
-    )
+    return read_opened(place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW), found, limit_bytes)
 
 
 def read_opened(file: int, found: os.stat_result, limit_bytes: int) -> tuple[bytes, State]:

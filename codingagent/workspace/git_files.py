@@ -119,9 +119,7 @@ class GitError(WorkError):
     """git failed."""
 
 
-def objects_in(
-    told: bytes, names: Sequence[str], where: str
-) -> Iterator[tuple[str, int, io.BytesIO]]:
+def objects_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple[str, int, io.BytesIO]]:
     """Yield what `git cat-file` told of each object: its name, its size, and the answer from there on.
 
     GitError if one is missing in the repository that `where` is in words.

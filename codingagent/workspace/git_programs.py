@@ -124,9 +124,7 @@ def _programs(root: Path, git: "Git", found: Repository) -> Iterator[GitProgram]
                 yield GitProgram(f"hook {name}", search.at(place) | search.read(place))
 
 
-def _settings(
-    top: Path, git: "Git", variables: Mapping[str, str]
-) -> Iterator[tuple[str, str, str]]:
+def _settings(top: Path, git: "Git", variables: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield the file, the key and the value of each of git's settings, in the order in which they count."""
     from codingagent.workspace.git_files import together
 
@@ -180,9 +178,7 @@ class _Search:
             if path != "." and not path.startswith("..") and ".git" not in path.split("/"):
                 yield path, each
 
-    def _texts(
-        self, place: str, importing: str, *, is_run: bool = False
-    ) -> Iterator[tuple[str, str]]:
+    def _texts(self, place: str, importing: str, *, is_run: bool = False) -> Iterator[tuple[str, str]]:
         """Yield what a script runs, its commands or what it imports, and the folder that has it."""
         text = ""
         with contextlib.suppress(OSError):

@@ -69,9 +69,7 @@ def _user_folder(variable: str, on_windows: str, usual: str) -> Path:
 
 
 @cache
-def _own_code_in(
-    root: Path, path: tuple[str, ...], libraries: str, of_person: tuple[Path, ...]
-) -> OwnCode:
+def _own_code_in(root: Path, path: tuple[str, ...], libraries: str, of_person: tuple[Path, ...]) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
     whole = {_PACKAGE.resolve(), Path(os.__file__).parent.resolve(), *map(resolved, of_person)}

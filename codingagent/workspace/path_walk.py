@@ -29,9 +29,7 @@ _SYSTEM = frozenset(
     }
 )
 
-_SYSTEM_OF_WINDOWS = (
-    *("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PROGRAMDATA"),
-)
+_SYSTEM_OF_WINDOWS = (*("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PROGRAMDATA"),)
 _ON_WINDOWS = os.name == "nt"
 _OURS = "REJECTED: {} belongs to codingagent itself, not to the workspace"
 # The limit of Linux (MAXSYMLINKS).

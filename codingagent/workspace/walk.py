@@ -210,9 +210,7 @@ class ListingWalk(Struct):
                         waiting.append(f"{prefix}{name}/")
         return found
 
-    def _without_own(
-        self, root: Folder, path: Path, names: list[str], ignored: list[str]
-    ) -> list[str]:
+    def _without_own(self, root: Folder, path: Path, names: list[str], ignored: list[str]) -> list[str]:
         """Apply our own ignore files, whose rules hold for tracked files too and win over git's."""
         rules = PlainRules()
         parted = (name.rpartition("/") for name in (*names, *ignored))

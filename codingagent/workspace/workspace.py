@@ -323,9 +323,7 @@ class Workspace(PathWalk):
         return FolderEntry(name, stat.S_ISDIR(seen.st_mode), size)
 
     # --- listing -------------------------------------------------------------------------------
-    def listing(
-        self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None
-    ) -> Listing:
+    def listing(self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None) -> Listing:
         """Return all regular files but ignored ones, save `always`, and never `.git`."""
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk

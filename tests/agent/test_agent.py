@@ -162,9 +162,7 @@ def test_git_is_read_only(live: LiveSession) -> None:
     hook.parent.mkdir(parents=True)
     hook.write_bytes(b"#!/bin/sh\n")
     path = ".git/hooks/pre-commit"
-    text = live.answer(
-        create(path, "x\n") + f'[DELETE_FILE path="{path}"]\n[READ_FILE path="{path}"]\n'
-    )
+    text = live.answer(create(path, "x\n") + f'[DELETE_FILE path="{path}"]\n[READ_FILE path="{path}"]\n')
     first, second, third = text.split("\n")
     assert first.startswith("[FAILED] CREATE_FILE: REJECTED:")
     assert second.startswith("[FAILED] DELETE_FILE: REJECTED:")
@@ -239,9 +237,7 @@ def test_edit_file_of_a_range_that_is_not_there(live: LiveSession) -> None:
 def test_edits_come_one_after_the_other(live: LiveSession) -> None:
     """Line numbers: in order, each on the result of the one before, and a shift is said."""
     (live.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
-    text = live.answer(
-        replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n")
-    )
+    text = live.answer(replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n"))
     assert (live.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
     assert "earlier edits in this answer moved these lines by +1" in text
 
@@ -328,9 +324,7 @@ def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
     for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):
         (live.workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (live.workspace / path).write_bytes(b"x\n")
-    text = live.answer(
-        '[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]'
-    )
+    text = live.answer('[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]')
     assert text.split("\n") == [
         "[OK] READ_FILE: Read 4 files for '**/*.py'; their text is below",
         "[OK] READ_FILE: Read 1 files for '?.py'; their text is below",
@@ -370,9 +364,7 @@ def test_run_command_works_in_the_workspace(live: LiveSession) -> None:
     root = live.workspace.resolve()
     assert f"  Output: {root}\n" in text
     assert f"  Output: {root}/sub\n" in text
-    assert text.split("\n")[-1].startswith(
-        "[FAILED] RUN_COMMAND: REJECTED: Path is outside workspace"
-    )
+    assert text.split("\n")[-1].startswith("[FAILED] RUN_COMMAND: REJECTED: Path is outside workspace")
 
 
 def test_run_command_that_times_out_has_failed(live: LiveSession) -> None:
@@ -439,9 +431,7 @@ def test_done_ends_the_session(live: LiveSession) -> None:
     live.conversation.take("reply.txt")
     assert live.conversation.session.is_complete
     assert document(live)["isComplete"] is True
-    assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [
-        f"{live.session_id}_seq0001.txt"
-    ]
+    assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [f"{live.session_id}_seq0001.txt"]
     assert len(said(live, TurnEnded)) == 1
 
 
@@ -500,9 +490,7 @@ def test_each_reply_is_a_turn_with_the_next_number(live: LiveSession) -> None:
 def test_the_session_file_tells_of_the_last_results(live: LiveSession) -> None:
     """Specification 003, session state: lastResults and readFileRequests."""
     (live.workspace / "a.txt").write_bytes(b"a\n")
-    live.answer(
-        '[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n"
-    )
+    live.answer('[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n")
     found = document(live)
     assert found["sessionId"] == live.session_id
     assert found["task"] == "the task"
@@ -532,9 +520,7 @@ def test_a_file_that_the_session_made_stays_in_the_list(live: LiveSession) -> No
     (live.workspace / ".gitignore").write_bytes(b"build/\n")
     live.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
     assert "  build/made.txt (2 bytes)\n" in live.request()
-    assert (
-        "build/other.txt" not in live.request().partition("## Workspace")[2].partition("## Prev")[0]
-    )
+    assert "build/other.txt" not in live.request().partition("## Workspace")[2].partition("## Prev")[0]
 
 
 def test_only_what_is_not_listed_counts_as_left_out(live: LiveSession) -> None:

@@ -265,9 +265,7 @@ def test_a_policy_can_keep_files_from_being_read(tmp_path: Path) -> None:
     (live.workspace / "secrets").mkdir()
     (live.workspace / "secrets" / "key").write_text("canary-1b2c")
     (live.workspace / "open").symlink_to("secrets")
-    reply = (
-        '[READ_FILE path="secrets/key"]\n[READ_FILE path="open/key"]\n[READ_FILE path="**/key"]\n'
-    )
+    reply = '[READ_FILE path="secrets/key"]\n[READ_FILE path="open/key"]\n[READ_FILE path="**/key"]\n'
     after = take(live, reply, Person(), settings=Settings(policy=str(rules)))
     assert "canary-1b2c" not in after.request()
     assert after.results().count("DENIED") >= 2

@@ -45,9 +45,7 @@ def new(folder: Path, *patterns: str) -> tuple[int, str, str]:
     """Starts a session in a home beside the workspace; gives status, request and what was complained of."""
     home = folder.parent / "home"
     words = [word for pattern in patterns for word in ("--attach", pattern)]
-    status, _, err = command_line_here(
-        home, "new", "--no-wait", "--workspace", str(folder), TASK, *words
-    )
+    status, _, err = command_line_here(home, "new", "--no-wait", "--workspace", str(folder), TASK, *words)
     requests = list((home / "outbox").glob("*.txt")) if home.exists() else []
     return status, requests[0].read_text("utf-8") if requests else "", err
 
@@ -176,9 +174,7 @@ def test_the_budget_is_kept_and_the_next_short_request_is_without_them(
 BLOCKING = 'extends = "standard"\n[filesystem]\nblocked_paths = ["src/secret.py"]\n'
 
 
-def test_what_the_policy_blocks_is_attached_only_by_its_own_name(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_what_the_policy_blocks_is_attached_only_by_its_own_name(folder: Path, tmp_path: Path) -> None:
     """A glob is no wish for a secret; a name is."""
     policy = tmp_path / "policy.toml"
     policy.write_text(BLOCKING)
@@ -211,9 +207,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(84_000)
 PDF = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n%%EOF\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "size"), [("shot.png", PNG, "84 kB"), ("paper.pdf", PDF, "1 kB")]
-)
+@pytest.mark.parametrize(("name", "data", "size"), [("shot.png", PNG, "84 kB"), ("paper.pdf", PDF, "1 kB")])
 def test_what_chats_read_beside_a_text_is_named_to_both(
     folder: Path, name: str, data: bytes, size: str
 ) -> None:

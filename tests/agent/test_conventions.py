@@ -125,9 +125,7 @@ def test_later_requests_have_them_and_short_ones_do_not(root: Path) -> None:
     """A whole request may go to a new chat; the short one goes to a chat that has read them."""
     home = root.parent / "home"
     new(root)
-    (home / "inbox" / "a.txt").write_text(
-        '[CREATE_FILE path="new.py"]\ny = 2\n[/CREATE_FILE]\n[END]\n'
-    )
+    (home / "inbox" / "a.txt").write_text('[CREATE_FILE path="new.py"]\ny = 2\n[/CREATE_FILE]\n[END]\n')
     assert command_line_here(home, "resume", "--once")[0] == 0
     (whole,) = (home / "outbox").glob("*0002.txt")
     (short,) = (home / "outbox" / "short").glob("*0002.txt")

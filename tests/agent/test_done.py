@@ -96,9 +96,7 @@ def test_it_does_not_count_where_something_is_left(tmp_path: Path, answer: str, 
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
-def test_a_check_decides_about_commands_and_not_about_other_failures(
-    tmp_path: Path, check: str
-) -> None:
+def test_a_check_decides_about_commands_and_not_about_other_failures(tmp_path: Path, check: str) -> None:
     """Design, after DONE: a check that succeeds decides, also if a command of the model's own failed."""
     with working(tmp_path / "command", check) as live:
         results = answered(live, create("b.py", "x = 1") + command("exit 3") + DONE)
@@ -231,9 +229,7 @@ BROKEN = "def f(:\n    pass"
         ("tool", f"#!/usr/bin/env python3\n{BROKEN}"),
     ],
 )
-def test_a_new_program_that_does_not_parse_keeps_the_task_open(
-    tmp_path: Path, path: str, text: str
-) -> None:
+def test_a_new_program_that_does_not_parse_keeps_the_task_open(tmp_path: Path, path: str, text: str) -> None:
     """It is written and said; DONE waits over later turns, until the file parses or is deleted."""
     with working(tmp_path) as live:
         results = answered(live, create(path, text) + DONE)
@@ -263,9 +259,7 @@ def test_a_new_program_that_does_not_parse_keeps_the_task_open(
         '[EDIT_FILE path="b.py" start_line="1" end_line="1"]\ndef f():\n[/EDIT_FILE]\n',
     ],
 )
-def test_it_counts_once_a_new_program_parses_is_gone_or_is_meant_so(
-    tmp_path: Path, answer: str
-) -> None:
+def test_it_counts_once_a_new_program_parses_is_gone_or_is_meant_so(tmp_path: Path, answer: str) -> None:
     """Also in the same answer, and without a word about what came before."""
     with working(tmp_path / "later") as live:
         answered(live, create("b.py", BROKEN))
@@ -311,9 +305,7 @@ def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path)
     kill_when(tmp_path, ("resume", "--once"), (live.workspace / "b.py").exists)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     (live.home.mailbox.inbox / "next.txt").write_text('[READ_FILE path="b.py"]\n' + DONE)
-    kill_when(
-        tmp_path, ("resume", "--once"), lambda: journal.read_bytes().count(b"reply_taken") > 1
-    )
+    kill_when(tmp_path, ("resume", "--once"), lambda: journal.read_bytes().count(b"reply_taken") > 1)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     for sequence in (2, 3):
         request = live.home.mailbox.outbox_path(live.session_id, sequence).read_text("utf-8")

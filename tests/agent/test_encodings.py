@@ -36,8 +36,7 @@ def answered(tmp_path: Path, files: dict[str, bytes], reply: str) -> tuple[str, 
 
 def edit(path: str, old: str, new: str) -> str:
     return (
-        f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n'
-        "[/EDIT_FILE]\n"
+        f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
     )
 
 
@@ -154,9 +153,7 @@ def test_output_in_another_encoding_is_shown(tmp_path: Path) -> None:
     assert said.startswith("[OK] RUN_COMMAND")
 
 
-@pytest.mark.parametrize(
-    ("text", "codec"), [(ZH, "gbk"), (JA, "shift_jis"), (RU, "cp1251"), (RU, "utf-16")]
-)
+@pytest.mark.parametrize(("text", "codec"), [(ZH, "gbk"), (JA, "shift_jis"), (RU, "cp1251"), (RU, "utf-16")])
 def test_programs_and_the_screen_get_the_same_text(tmp_path: Path, text: str, codec: str) -> None:
     """In the results of the JSON protocol, and in the difference that the person sees."""
     (tmp_path / "workspace").mkdir(parents=True)

@@ -25,9 +25,7 @@ pytestmark = pytest.mark.skipif(
     os.name == "nt" or not shutil.which("git"), reason="the recorded commands need a shell and git"
 )
 
-EDIT = (
-    '[EDIT_FILE path="{}"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'.format
-)
+EDIT = '[EDIT_FILE path="{}"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'.format
 RUN = "[RUN_COMMAND]\n{}\n[/RUN_COMMAND]\n".format
 CREATE = '[CREATE_FILE path="{}"]\n{}\n[/CREATE_FILE]\n'.format
 
@@ -35,22 +33,17 @@ FIRST = {"a.txt": "one\ntwo\n", "gone.txt": "gone\n", "build/o": "o\n", "out/o":
 # All that an operation writes; a file may hold nothing else but what the person wrote.
 WRITTEN = {"", "new\n", "{}\n", "{1}\n", "gone\n", "o\n"}
 WRITTEN |= {
-    f"{by}{one}\n{two}\n"
-    for by in ("", "the person's\n")
-    for one in ("one", "1")
-    for two in ("two", "2")
+    f"{by}{one}\n{two}\n" for by in ("", "the person's\n") for one in ("one", "1") for two in ("two", "2")
 }
 
 # No rule sees beforehand what it writes; the log tells how often it ran.
 PROTECTED = (
-    "python3 -c \"open('.envr' + 'c', 'w').write('{}' + chr(10));"
-    " open('../../ran', 'a').write('ran ')\""
+    "python3 -c \"open('.envr' + 'c', 'w').write('{}' + chr(10)); open('../../ran', 'a').write('ran ')\""
 )
 
 ANSWERS = (
     EDIT("a.txt", "one", "1") + CREATE("new.txt", "new") + RUN(PROTECTED),
-    RUN("rm -r build")
-    + '[DELETE_FILE path="gone.txt"]\n[MOVE_FILE path="new.txt" to="moved.txt"]\n',
+    RUN("rm -r build") + '[DELETE_FILE path="gone.txt"]\n[MOVE_FILE path="new.txt" to="moved.txt"]\n',
     CREATE(".vscode/tasks.json", "{1}") + EDIT("a.txt", "two", "2") + RUN("rm -r out"),
     "[MESSAGE]\nWhich one?\n[/MESSAGE]\n",
     '[READ_FILE path="a.txt"]\n[DONE]\nready\n[/DONE]\n',
@@ -150,13 +143,9 @@ def _commit(home: Path) -> None:
     """Commit in a repository that is gone again: only the record of it stays."""
     workspace = home / "workspace"
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
-    names = {
-        f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-    }
+    names = {f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     hook = workspace / ".git" / "hooks" / "pre-commit"
-    hook.write_text(
-        "#!/bin/sh\nfor name in $(git diff --cached --name-only); do chmod +x $name; done\n"
-    )
+    hook.write_text("#!/bin/sh\nfor name in $(git diff --cached --name-only); do chmod +x $name; done\n")
     hook.chmod(0o755)
     done = run_here("--home", str(home), "commit", "--whole", variables=names)
     assert done.returncode == 0, done.stderr
@@ -249,9 +238,7 @@ _COMMANDS = (
 )
 
 
-def cases(
-    recorded: Recorded, request: pytest.FixtureRequest
-) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+def cases(recorded: Recorded, request: pytest.FixtureRequest) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     """Yield what to cut, change and run: a fifth of all combinations if deep, else one of 997."""
     is_deep = request.config.getoption("--deep")
     for count in range(1, len(recorded.lines) + 1):
@@ -298,9 +285,7 @@ def run_one(recorded: Recorded, count: int, change: str, words: tuple[str, ...])
 
 
 @pytest.mark.parametrize("what", ["session", "run"])
-def test_no_state_and_no_change_ends_in_a_traceback(
-    request: pytest.FixtureRequest, what: str
-) -> None:
+def test_no_state_and_no_change_ends_in_a_traceback(request: pytest.FixtureRequest, what: str) -> None:
     """Design, nothing is lost: a question is put again or is gone with a word, and nothing runs twice."""
     recorded = request.getfixturevalue(what)
     for case in cases(recorded, request):

@@ -176,9 +176,7 @@ def test_one_looks_without_starting(shop: Path) -> None:
     parts = [part for part in map(json.loads, out.splitlines()) if part["path"] == "discount.py"]
     assert parts[0].keys() == {"path", "firstLine", "lastLine", "tokens", "why"}
     assert 0 < parts[0]["firstLine"] < parts[0]["lastLine"]
-    status, out, err = command_line_here(
-        home, "context", "--workspace", str(shop), "--context", "x", TASK
-    )
+    status, out, err = command_line_here(home, "context", "--workspace", str(shop), "--context", "x", TASK)
     assert (status, out) == (2, "")
     assert "context is 'x'; it must be a whole number from 0 up" in " ".join(err.split())
 
@@ -300,9 +298,7 @@ def test_later_requests(shop: Path) -> None:
 
 def test_a_session_of_an_earlier_version_chooses_nothing() -> None:
     """Its first record names no tokens."""
-    line = (
-        b'{"kind":"session_started","session_id":"a1b2c3d4","task":"t","workspace":"/w","at":"x"}'
-    )
+    line = b'{"kind":"session_started","session_id":"a1b2c3d4","task":"t","workspace":"/w","at":"x"}'
     session = fold(None, decode_record(line))
     assert (session.terms.context, session.leave_out) == (0, ())
 
@@ -317,7 +313,5 @@ def test_an_empty_folder_costs_no_import(tmp_path: Path) -> None:
         " late = ('codingagent.context', 'codingagent.agent.wanted_files');"
         " sys.exit(any(name.startswith(late) for name in sys.modules))"
     )
-    done = subprocess.run(
-        (sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False
-    )
+    done = subprocess.run((sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

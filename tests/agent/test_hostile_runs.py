@@ -78,9 +78,7 @@ def kinds(run: Run) -> list[str]:
         lambda data: data[:-1],
     ],
 )
-def test_a_message_that_was_changed_while_it_waited_is_not_executed(
-    live: LiveSession, change: Any
-) -> None:
+def test_a_message_that_was_changed_while_it_waited_is_not_executed(live: LiveSession, change: Any) -> None:
     run_id = live.paused(ASKED, THEN)
     message = live.folder_of(run_id) / "message.json"
     message.write_bytes(change(message.read_bytes()))
@@ -138,9 +136,7 @@ def test_a_document_decides_nothing(live: LiveSession) -> None:
     assert json.loads(document.read_text())["operations"] == []
 
 
-def test_a_workspace_that_became_a_link_is_another_workspace(
-    live: LiveSession, tmp_path: Path
-) -> None:
+def test_a_workspace_that_became_a_link_is_another_workspace(live: LiveSession, tmp_path: Path) -> None:
     run_id = live.paused(ASKED)
     live.workspace.rename(tmp_path / "moved")
     (tmp_path / "other").mkdir()
@@ -240,9 +236,7 @@ def test_a_yes_is_not_for_a_file_that_has_changed(live: LiveSession) -> None:
     protected.mkdir(parents=True)
     (protected / "x").write_text("old")
     edit = {"oldContent": "old", "newContent": "new"}
-    run_id = live.paused(
-        {"type": "editFile", "id": "f", "path": ".github/workflows/x", "edits": [edit]}
-    )
+    run_id = live.paused({"type": "editFile", "id": "f", "path": ".github/workflows/x", "edits": [edit]})
     (protected / "x").write_text("the person's old")
     with live.space() as space:
         run = space.open_run(run_id)

@@ -122,9 +122,7 @@ def _laid(tmp_path: Path) -> Iterator[LiveSession]:
         ('[MOVE_FILE to="a.txt"]\n', "Missing attribute 'path'"),
     ],
 )
-def test_what_can_not_be_moved_is_refused_and_left_alone(
-    laid: LiveSession, reply: str, reason: str
-) -> None:
+def test_what_can_not_be_moved_is_refused_and_left_alone(laid: LiveSession, reply: str, reason: str) -> None:
     """Design, workspace: both ends are walked alike; no link is followed at an end, no folder left behind."""
     before = tree(laid.workspace)
     folders = sorted(p for p in laid.workspace.rglob("*") if p.is_dir())
@@ -223,9 +221,7 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
 
 @pytest.mark.deep
 @pytest.mark.with_git
-@pytest.mark.parametrize(
-    "size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)]
-)
+@pytest.mark.parametrize("size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)])
 def test_a_large_and_an_ignored_file_are_moved_and_undone(
     moving: "contextlib.AbstractContextManager[LiveSession]", size: int
 ) -> None:
@@ -286,7 +282,5 @@ def test_a_move_to_another_disk_is_refused_and_changes_nothing(tmp_path: Path) -
         before = tree(home / "workspace")
         with live_session(home, settings=settings_for("none")) as live:
             said = live.answer(move("a.txt", "far/new/z.txt"))
-        assert said.startswith(
-            "[FAILED] MOVE_FILE: 'far/new/z.txt' is on another disk than 'a.txt'; use mv"
-        )
+        assert said.startswith("[FAILED] MOVE_FILE: 'far/new/z.txt' is on another disk than 'a.txt'; use mv")
         assert tree(home / "workspace") == before

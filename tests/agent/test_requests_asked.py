@@ -189,9 +189,7 @@ def test_one_order_says_how_to_go_on_with_a_cut_answer(tmp_path: Path, fails: st
     """It stands in PROMPT alone, with the lines to repeat below it, and what follows it works."""
     with working(tmp_path) as live:
         header = f'[REPLY session="{live.session_id}" sequence="1"]\n'
-        text = (
-            f'{header}{fails}[CREATE_FILE path="b.py"]\ndef first():\n    return 1\n    # the secon'
-        )
+        text = f'{header}{fails}[CREATE_FILE path="b.py"]\ndef first():\n    return 1\n    # the secon'
         live.answer(text)
         for request in (short(live), live.request()):
             results, prompt = request.split("=== PROMPT ===\n")[-2:]
@@ -310,9 +308,7 @@ def test_data_of_an_attached_folder_goes_as_its_ends(tmp_path: Path) -> None:
         return max((tmp_path / "outbox").glob("*.txt")).read_text("utf-8")
 
     ends = "--- data/all.csv (parts of 1,000 lines"
-    text = request(
-        "new", "--no-wait", "--sandbox", "off", "--attach", "data", "--context", "0", "x"
-    )
+    text = request("new", "--no-wait", "--sandbox", "off", "--attach", "data", "--context", "0", "x")
     assert ends in text
     assert f"--- data/notes.md ---\n{rows}---" in text
     (tmp_path / "inbox" / "a.txt").write_text("[MESSAGE]\nhm\n[/MESSAGE]\n", "utf-8")

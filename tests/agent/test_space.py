@@ -248,9 +248,7 @@ def test_a_system_fault_halts_the_run(project: Path, home: Path) -> None:
     for kept in (None, home):
         moved = project.with_name("moved")
         with Space(project, sandbox="off", home=kept) as space:
-            run = space.run(
-                operations=[create("a", overwrite=True), shell("mv ../project ../moved"), SAY]
-            )
+            run = space.run(operations=[create("a", overwrite=True), shell("mv ../project ../moved"), SAY])
         assert status_of(run) == "error"
         assert kinds(run) == ["createFile", "shell", "error"]
         assert isinstance(run.events[-1], ErrorEvent)
@@ -306,9 +304,7 @@ def test_a_file_is_not_overwritten_unless_that_is_said(space: Space, project: Pa
     assert (project / "d/e/a").read_text() == "22"
 
 
-@pytest.mark.parametrize(
-    "content", ["", "no newline", "a\r\nb\r\n", "\ufeffmark\n", "é\x00\x0c\u2028😀"]
-)
+@pytest.mark.parametrize("content", ["", "no newline", "a\r\nb\r\n", "\ufeffmark\n", "é\x00\x0c\u2028😀"])
 def test_bytes_are_exactly_as_sent(space: Space, project: Path, content: str) -> None:
     """Content is the file: no newline is added, no line end changed, also not of a file with CRLF."""
     (project / "a").write_bytes(b"old\r\nlines\r\n")
@@ -618,9 +614,7 @@ def test_a_policy_that_cant_be_used_is_said(project: Path, tmp_path: Path) -> No
 
 
 @pytest.fixture(name="start", params=["in memory", "kept"])
-def _start(
-    request: pytest.FixtureRequest, project: Path, home: Path
-) -> Iterator[Callable[..., Run]]:
+def _start(request: pytest.FixtureRequest, project: Path, home: Path) -> Iterator[Callable[..., Run]]:
     """Starts a run, in memory and with a home."""
     kept = home if request.param == "kept" else None
     with Space(project, sandbox="off", home=kept) as space:
@@ -806,9 +800,7 @@ def document(home: Path, run_id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_run_that_waits_is_stored_with_what_is_to_come(
-    kept: Space, home: Path, project: Path
-) -> None:
+def test_a_run_that_waits_is_stored_with_what_is_to_come(kept: Space, home: Path, project: Path) -> None:
     """Design: stored in `sessions/runs/RUN_ID.json`, with the operations still to come."""
     rest: list[dict[str, object]] = [
         {**REMOVE, "id": "r", "extra": [1]},
@@ -888,9 +880,7 @@ def test_each_run_has_its_own_tmp_that_is_emptied_after(project: Path, home: Pat
     needs_bwrap()
     for kept in (None, home):
         with Space(project, sandbox="require", home=kept) as space:
-            waiting = space.run(
-                operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")]
-            )
+            waiting = space.run(operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")])
             for _ in range(2):
                 [event] = events(space.run(operations=[shell(LEAVE)]))
                 assert event["stdout"] == "", "another run's /tmp"
@@ -903,9 +893,7 @@ def test_a_run_that_goes_on_elsewhere_finds_its_tmp(project: Path, home: Path) -
     """The same /tmp until it ends, no matter who goes on with it."""
     needs_bwrap()
     with Space(project, sandbox="require", home=home) as space:
-        waiting = space.run(
-            operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")]
-        )
+        waiting = space.run(operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")])
         run_id = waiting.run_id
     with Space(project, sandbox="require", home=home) as space:
         again = space.open_run(run_id)
@@ -1040,9 +1028,7 @@ def test_contents_of_a_run_have_a_limit_together(space: Space, project: Path) ->
 
 def test_content_over_the_limit_is_one_malformed_operation(space: Space, project: Path) -> None:
     """Specification 001: max 10 MB for files; the rest goes on."""
-    run = space.run(
-        operations=[create("big", "x" * (10 * 2**20 + 1)), create("full", "x" * 10 * 2**20)]
-    )
+    run = space.run(operations=[create("big", "x" * (10 * 2**20 + 1)), create("full", "x" * 10 * 2**20)])
     assert kinds(run) == ["error", "createFile"]
     assert isinstance(run.events[1], CreateFileEvent)
     assert run.events[1].bytes_written == 10 * 2**20

@@ -17,9 +17,7 @@ from codingagent.workspace.programs import find_program
 from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure
 
-_TASK = (
-    "The discount of a cart must lower the total price of an order, and count the stock of an item"
-)
+_TASK = "The discount of a cart must lower the total price of an order, and count the stock of an item"
 _WORDS = ("cart", "total", "discount", "stock", "order", "price", "count", "item", "user", "value")
 _COMMITS = 1_000
 
@@ -61,13 +59,10 @@ def _lay(root: Path, program: str, count: int, size_bytes: int) -> None:
     told = []
     for number in range(_COMMITS):
         message = " ".join(chance.choices(_WORDS, k=4))
-        told.append(
-            f"commit refs/heads/main\ncommitter A <a@b> {number} +0000\ndata {len(message)}\n"
-        )
+        told.append(f"commit refs/heads/main\ncommitter A <a@b> {number} +0000\ndata {len(message)}\n")
         told.append(f"{message}\n")
         told += [
-            f"M 100644 inline {path}\ndata {len(str(number))}\n{number}\n"
-            for path in chance.sample(paths, 3)
+            f"M 100644 inline {path}\ndata {len(str(number))}\n{number}\n" for path in chance.sample(paths, 3)
         ]
     variables = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     run = partial(subprocess.run, cwd=root, check=True, env=variables)

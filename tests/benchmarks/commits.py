@@ -123,27 +123,14 @@ def _commit(repository: Path, name: str) -> Commit | None:
     changed: dict[str, bytes | None] = {}
     for about, path in zip(told[:-1:2], told[1::2], strict=True):
         old, new, *_, kind = about.decode().lstrip(":").split()
-        if (
-            kind not in "AMD"
-            or (kind == "M" and old != new)
-            or {old, new} - {"100644", "100755", "000000"}
-        ):
+        if kind not in "AMD" or (kind == "M" and old != new) or {old, new} - {"100644", "100755", "000000"}:
             return None
         new_text = None if kind == "D" else _git(repository, "show", f"{name}:{path.decode()}")
         changed[path.decode()] = new_text
     before = _tree(repository, f"{name}^")
-    texts = [
-        text
-        for path, new in changed.items()
-        for text in (before.get(path), new)
-        if text is not None
-    ]
+    texts = [text for path, new in changed.items() for text in (before.get(path), new) if text is not None]
     commit = Commit(name, repository, before, changed)
-    if (
-        not texts
-        or any(not _is_text(text) for text in texts)
-        or len(commit.diff()) > LONGEST_CHARACTERS
-    ):
+    if not texts or any(not _is_text(text) for text in texts) or len(commit.diff()) > LONGEST_CHARACTERS:
         return None
     return commit
 
@@ -248,9 +235,7 @@ def main() -> int:
     gits = {(variant.name, each): Counter[str]() for variant in VARIANTS for each in _GITS}
     told = []
     for number, path in enumerate(given.paths):
-        share = given.count * (number + 1) // len(given.paths) - given.count * number // len(
-            given.paths
-        )
+        share = given.count * (number + 1) // len(given.paths) - given.count * number // len(given.paths)
         for commit in commits(path, share):
             plain = commit.diff()
             for variant in VARIANTS:
@@ -263,9 +248,7 @@ def main() -> int:
                 came = judge(commit, lost, files, is_asked=bool(why))
                 ours[variant.name][came] += 1
                 if came in ("wrong", "silent") or (given.v and came not in ("right", "as it came")):
-                    told.append(
-                        f"{came}: {path} {commit.name[:12]}, {variant.name}: {'; '.join(why)}\n"
-                    )
+                    told.append(f"{came}: {path} {commit.name[:12]}, {variant.name}: {'; '.join(why)}\n")
                 for each in _GITS:
                     files, is_done = _applied(commit, diff, each)
                     gits[variant.name, each][judge(commit, lost, files, is_asked=not is_done)] += 1
@@ -277,9 +260,7 @@ def main() -> int:
         for each in _GITS:
             by = gits[name, each]
             wrong = by["wrong"] + by["silent"]
-            cells.append(
-                f"{by['right'] + by['as it came']}" + (f", {wrong} wrong" if wrong else "")
-            )
+            cells.append(f"{by['right'] + by['as it came']}" + (f", {wrong} wrong" if wrong else ""))
         sys.stdout.write(f"| {' | '.join(cells)} |\n")
     sys.stdout.write("".join(told))
     return int(any(count["wrong"] or count["silent"] for count in ours.values()))

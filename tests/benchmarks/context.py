@@ -184,9 +184,7 @@ def _log(repository: Path, name: str) -> tuple[PastCommit, ...]:
     log = []
     for part in told.decode("utf-8", "replace").split("\x01")[1:]:
         message, _, paths = part.partition("\x02")
-        log.append(
-            PastCommit(message, tuple(path for p in paths.split("\0") if (path := p.strip())))
-        )
+        log.append(PastCommit(message, tuple(path for p in paths.split("\0") if (path := p.strip()))))
     return tuple(log)
 
 
@@ -205,9 +203,7 @@ def covered(hunk: Hunk, shown: Collection[int]) -> bool:
     return hunk.first in shown or hunk.first + 1 in shown
 
 
-def chosen(
-    task: Task, asked: rank.Query, ranked: Sequence[rank.Ranked], budget: int
-) -> list[choose.Chosen]:
+def chosen(task: Task, asked: rank.Query, ranked: Sequence[rank.Ranked], budget: int) -> list[choose.Chosen]:
     """Return the choice for a task, from the best files of an order."""
     texts = {file.path: task.texts[file.path] for file in ranked[: choose.FILES_LIMIT]}
     return choose.choose(asked, ranked, texts, budget, task.log)
@@ -270,9 +266,7 @@ def take(task: Task, repository: str, figures: Figures) -> None:
                 figures.add(f"source: hunks at {name}, {repository}", are_shown)
         for kind in ("test", "doc"):
             hunks = [hunk for hunk in task.hunks if choose.kind_of(hunk.path) == kind]
-            figures.add(
-                f"{kind}: hunks at {name}", (covered(h, shown.get(h.path, ())) for h in hunks)
-            )
+            figures.add(f"{kind}: hunks at {name}", (covered(h, shown.get(h.path, ())) for h in hunks))
         tokens = sum(part.tokens for part in found)
         idle = sum(part.tokens for part in found if part.file.path not in task.truth)
         figures.count(f"waste at {name}", idle / (tokens or 1))
@@ -322,9 +316,7 @@ def _take_blocks(task: Task, asked: rank.Query, figures: Figures, beside: str = 
         _take_shown(task, shown, figures, f"{budget // 1000}k, BM25 over blocks{beside}")
 
 
-def _take_shown(
-    task: Task, shown: Mapping[str, Collection[int]], figures: Figures, name: str
-) -> None:
+def _take_shown(task: Task, shown: Mapping[str, Collection[int]], figures: Figures, name: str) -> None:
     """Add how many hunks of sources are shown, and of how many tasks all of them."""
     hunks = [hunk for hunk in task.hunks if is_source(hunk.path)]
     are_shown = [covered(hunk, shown.get(hunk.path, ())) for hunk in hunks]
@@ -420,9 +412,7 @@ def take_aider(task: Task, python: str, figures: Figures) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8")
         given = json.dumps([folder, task.message, list(task.texts), BUDGETS])
-        done = subprocess.run(
-            [python, "-c", _AIDER], input=given, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([python, "-c", _AIDER], input=given, capture_output=True, text=True, check=True)
     first, maps = json.loads(done.stdout)
     present = maps[1]
     asked = rank.query(task.message)

@@ -105,9 +105,7 @@ def _lost(old: str, new: str, damage: Damage) -> str:
 
 def _opcodes(old: str, new: str) -> Iterator[tuple[str, list[str]]]:
     before, after = old.split("\n")[:-1], new.split("\n")[:-1]
-    for kind, _, _, at, end in difflib.SequenceMatcher(
-        None, before, after, autojunk=False
-    ).get_opcodes():
+    for kind, _, _, at, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         yield kind, after[at:end]
 
 
@@ -139,9 +137,7 @@ def main() -> int:
                 counts.setdefault((answer.style, damage.name), Counter())[came] += 1
                 if came in ("wrong", "silent") or (given.v and "asked" in came):
                     reasons = "; ".join(problem.reason[:200] for problem in done.problems)
-                    told.append(
-                        f"{came}: {number} {answer.file} {answer.style}, {damage.name}: {reasons}\n"
-                    )
+                    told.append(f"{came}: {number} {answer.file} {answer.style}, {damage.name}: {reasons}\n")
     sys.stdout.write(f"| edits | damage | answers | {' | '.join(_KINDS)} |\n")
     sys.stdout.write("|" + "---|" * (len(_KINDS) + 3) + "\n")
     for (style, name), count in sorted(counts.items()):

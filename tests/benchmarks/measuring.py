@@ -28,9 +28,7 @@ def milliseconds(work: Callable[[], object]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def interleaved(
-    ours: Callable[[], object], peer: Callable[[], object], rounds: int
-) -> tuple[float, float]:
+def interleaved(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
     """Return the medians of two pieces of work, in milliseconds, each done once before it counts."""
     ours()
     peer()

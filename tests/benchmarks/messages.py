@@ -22,13 +22,9 @@ def operations(count: int) -> list[dict[str, Any]]:
         old, new = f"console.log(trips[{n}]);", f"console.log(JSON.stringify(trips[{n}], null, 2));"
         match n % 6:
             case 0:
-                made.append(
-                    {"type": "message", "content": f"I'm going to write step {n} of the schedule."}
-                )
+                made.append({"type": "message", "content": f"I'm going to write step {n} of the schedule."})
             case 1:
-                made.append(
-                    {"type": "createFile", "path": f"src/steps/step_{n}.py", "content": code}
-                )
+                made.append({"type": "createFile", "path": f"src/steps/step_{n}.py", "content": code})
             case 2:
                 made.append({"type": "readFile", "id": f"read-{n}", "path": f"config/{n}.json"})
             case 3:
@@ -38,9 +34,7 @@ def operations(count: int) -> list[dict[str, Any]]:
                 made.append({"type": "deleteFile", "path": f"temp/scratch-{n}.txt"})
             case _:
                 command = f"python3 src/steps/step_{n}.py"
-                made.append(
-                    {"type": "shell", "id": f"run-{n}", "command": command, "timeout": 60000}
-                )
+                made.append({"type": "shell", "id": f"run-{n}", "command": command, "timeout": 60000})
     return made
 
 

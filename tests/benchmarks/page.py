@@ -53,8 +53,7 @@ def page() -> Iterator[Figure]:
 
 def _answer(session_id: str, sequence: int) -> str:
     made = (
-        f'[CREATE_FILE path="{sequence}/{number}.txt"]\nx\n[/CREATE_FILE]\n'
-        for number in range(_OPERATIONS)
+        f'[CREATE_FILE path="{sequence}/{number}.txt"]\nx\n[/CREATE_FILE]\n' for number in range(_OPERATIONS)
     )
     return f'[REPLY session="{session_id}" sequence="{sequence}"]\n{"".join(made)}[END]\n'
 

@@ -64,9 +64,9 @@ def _as_aider(case: Case) -> str:
         if isinstance(edit.change, tuple)
         for each in edit.change
     ]
-    return "Here are the edits.\n\n" + "\n".join(blocks).replace(
-        "\n\n=======", "\n======="
-    ).replace("\n\n>>>>>>>", "\n>>>>>>>")
+    return "Here are the edits.\n\n" + "\n".join(blocks).replace("\n\n=======", "\n=======").replace(
+        "\n\n>>>>>>>", "\n>>>>>>>"
+    )
 
 
 def _by_aider(aider: Any, case: Case, text: str) -> Came:

@@ -20,9 +20,7 @@ def _bodies() -> list[tuple[str, str]]:
 def reading() -> Iterator[Figure]:
     """Design, speed: a clean reply of ten megabytes."""
     bodies = _bodies()
-    blocks = "".join(
-        f'[CREATE_FILE path="{path}"]\n{body}[/CREATE_FILE]\n' for path, body in bodies
-    )
+    blocks = "".join(f'[CREATE_FILE path="{path}"]\n{body}[/CREATE_FILE]\n' for path, body in bodies)
     text = f"{REPLY}{blocks}[END]\n"
     assert len(reply.read(text).items) == COUNT
 

@@ -155,9 +155,7 @@ def pings() -> Iterator[Figure]:
                     lambda theirs=theirs: theirs.ping(ROUND_TRIPS),  # type: ignore[misc]
                     ROUNDS,
                 )
-            what = (
-                f"{ROUND_TRIPS} pings against {'a bare echo in Python' if kind == 'echo' else kind}"
-            )
+            what = f"{ROUND_TRIPS} pings against {'a bare echo in Python' if kind == 'echo' else kind}"
             yield Figure(what, _a_second(a), _a_second(b), a / b, budget)
         ours.close()
 

@@ -35,9 +35,7 @@ def creating() -> Iterator[Figure]:
         (root / "workspace").mkdir()
         (root / "bare").mkdir()
         files = {f"src/part_{n % 20}/file_{n}.py": f"VALUE = {n}\n" * 20 for n in range(COUNT)}
-        operations = [
-            {"type": "createFile", "path": path, "content": text} for path, text in files.items()
-        ]
+        operations = [{"type": "createFile", "path": path, "content": text} for path, text in files.items()]
         message = json.dumps({"protocolVersion": "1.0", "operations": operations})
 
         def ours() -> None:

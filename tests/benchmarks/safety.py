@@ -166,9 +166,7 @@ def flood() -> Iterator[Figure]:
         outcome = runner.run("yes", str(root), 30, lambda _: None)
         grown = (peak_kb() - before) / 1024
         read = f"{(len(outcome.output) + outcome.dropped_characters) / 2**20:.0f} MiB read"
-        yield Figure(
-            "`yes` until it is ended: memory grows by", f"{grown:.1f} MB", read, grown, 16, "MB"
-        )
+        yield Figure("`yes` until it is ended: memory grows by", f"{grown:.1f} MB", read, grown, 16, "MB")
 
 
 def checkpoints(files: int = 100_000) -> Iterator[Figure]:
@@ -196,9 +194,7 @@ def checkpoints(files: int = 100_000) -> Iterator[Figure]:
                 kept.take()
                 number = next(rounds)
                 for index in range(10):
-                    (work / f"d{index}" / f"e{index * 20}" / "changed.py").write_text(
-                        f"y = {number}\n"
-                    )
+                    (work / f"d{index}" / f"e{index * 20}" / "changed.py").write_text(f"y = {number}\n")
                 kept.take()
 
             def status() -> None:
@@ -206,9 +202,7 @@ def checkpoints(files: int = 100_000) -> Iterator[Figure]:
                     [program, "-C", work, "status", "-s"], env=own, capture_output=True, check=True
                 )
 
-            yield ratio(
-                f"a turn's checkpoints of {files} files against `git status`", ours, status, 3, 7
-            )
+            yield ratio(f"a turn's checkpoints of {files} files against `git status`", ours, status, 3, 7)
 
 
 ALL = (sandboxed_true, supervised_true, journalled_turn, race_safe_open, flood, checkpoints)

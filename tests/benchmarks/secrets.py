@@ -112,8 +112,7 @@ def code_of(folder: Path) -> Texts:
         if file.suffix in _CODE
         and file.is_file()
         and file.stat().st_size <= _LARGEST_BYTES
-        and not {"site-packages", "test", "tests", "idle_test", ".git"}
-        & set(file.relative_to(folder).parts)
+        and not {"site-packages", "test", "tests", "idle_test", ".git"} & set(file.relative_to(folder).parts)
     ]
 
 
@@ -133,10 +132,7 @@ def risks(folder: Path, tool: Callable[[Texts], Findings]) -> tuple[int, int]:
     named = [row for row in csv.reader(rows) if row and not row[0].startswith("#")]
     texts = [(row[0], (folder / row[0]).read_text("utf-8", errors="replace")) for row in named]
     found = tool(texts)
-    hits = (
-        min(int(row[1]), len({line for line, _ in found[number]}))
-        for number, row in enumerate(named)
-    )
+    hits = (min(int(row[1]), len({line for line, _ in found[number]})) for number, row in enumerate(named))
     return sum(hits), sum(int(row[1]) for row in named)
 
 
@@ -149,9 +145,7 @@ def speed() -> Iterator[Figure]:
     others = [f"{text[:-2]}\n{number}" for number in range(9)]
     figure = min(milliseconds(partial(find_secrets, each, "a.py")) for each in others)
     rate = f"{len(text) / 1000 / figure:.1f} MB/s"
-    yield Figure(
-        "200,000 characters searched for secrets", f"{figure:.1f} ms", rate, figure, 40, "ms"
-    )
+    yield Figure("200,000 characters searched for secrets", f"{figure:.1f} ms", rate, figure, 40, "ms")
 
 
 ALL = (speed,)

@@ -109,9 +109,7 @@ def _ours() -> str:
 
 def _plant(tree: Path) -> None:
     """Makes a tree of source files of about 4 kB, in folders of fifty."""
-    lines = "".join(
-        f"def function_{number}(value):\n    return value + {number}\n" for number in range(90)
-    )
+    lines = "".join(f"def function_{number}(value):\n    return value + {number}\n" for number in range(90))
     for number in range(_FILES):
         path = tree / f"package_{number // 50}" / f"module_{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,9 +34,7 @@ def rows() -> dict[str, tuple[list[str], str, str]]:
     text = Path(__file__).with_suffix(".txt").read_text("utf-8")
     found = {}
     for name, body in re.findall(r"^(?!#)(\S.*)\n((?:[ \t]+.*\n)+)", text, re.MULTILINE):
-        needs, before, check = re.fullmatch(
-            r"\s+needs: (.*)\n((?:.*\n)*)\s+check: (.*)\n", body
-        ).groups()  # type: ignore[union-attr]
+        needs, before, check = re.fullmatch(r"\s+needs: (.*)\n((?:.*\n)*)\s+check: (.*)\n", body).groups()  # type: ignore[union-attr]
         found[name] = needs.split(), re.sub("^    ", "", before, flags=re.MULTILINE), check
     return found
 
@@ -72,11 +70,7 @@ def measure(name: str, row: tuple[list[str], str, str], path: str) -> str:
         Path(os.environ.get(n, Path.home() / d))
         for n, d in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"))
     )
-    kept = {
-        n: v
-        for n, v in os.environ.items()
-        if not n.startswith(("XDG_", "PIP_CACHE", "VIRTUAL_ENV"))
-    }
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("XDG_", "PIP_CACHE", "VIRTUAL_ENV"))}
     own = {
         "HOME": str(home),
         "PATH": f"{home}/.local/bin:{path}",

@@ -176,9 +176,7 @@ def _waiting(root: Path) -> Iterator[Callable[[str], float]]:
             assert time.perf_counter() < until, "no next request came"
             time.sleep(_LOOK_EVERY_S)
 
-    with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=root
-    ) as process:
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=root) as process:
         try:
             until = time.perf_counter() + _PATIENCE_S
             while outbox(1) is None and time.perf_counter() < until:

@@ -299,9 +299,7 @@ def test_the_other_terminal_answers(tmp_path: Path) -> None:
         "echo x >.$h/pre-push; truncate -s 300000000 .gitignore",
         pytest.param(
             "echo x >.$h/pre-push; chmod 300 .$h",
-            marks=pytest.mark.skipif(
-                getattr(os, "geteuid", int)() == 0, reason="root lists each folder"
-            ),
+            marks=pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root lists each folder"),
         ),
     ],
 )

@@ -85,9 +85,7 @@ def springs(folder: Path, mark: Path) -> bool:
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("tier", ["off", "require"])
-@pytest.mark.parametrize(
-    ("way", "at"), [(way, at) for way in WAYS for at in PLACES.get(way, ("lib",))]
-)
+@pytest.mark.parametrize(("way", "at"), [(way, at) for way in WAYS for at in PLACES.get(way, ("lib",))])
 def test_a_repository_that_a_command_makes_is_asked_about(
     tmp_path: Path, way: str, at: str, tier: str
 ) -> None:
@@ -120,9 +118,7 @@ def test_what_is_kept_is_named_and_undone(tmp_path: Path) -> None:
     script = f"{GIT} init -q lib; git -C lib config core.fsmonitor 'touch {mark};false'"
     after = take(live, command(script), Person(Answer("yes")))
     assert "lib/.git/config" in after.request()
-    assert any(
-        "lib/.git/config" in n.kept for n in after.notices if isinstance(n, ProtectedSettled)
-    )
+    assert any("lib/.git/config" in n.kept for n in after.notices if isinstance(n, ProtectedSettled))
     assert springs(live.workspace / "lib", mark)
     mark.unlink()
     with_undo(live)
@@ -160,9 +156,7 @@ def test_what_a_commit_changes_is_not_asked_about(tmp_path: Path) -> None:
     live = laid(tmp_path)
     subprocess.run(["git", "init", "-q", live.workspace], check=True)
     person = Person()
-    after = take(
-        live, command(f"{GIT} add -A; {GIT} commit -qm x; {GIT} branch y; {GIT} gc -q"), person
-    )
+    after = take(live, command(f"{GIT} add -A; {GIT} commit -qm x; {GIT} branch y; {GIT} gc -q"), person)
     assert person.asked == []
     assert ".git" not in after.results()
 
@@ -247,9 +241,7 @@ def configured(root: Path, setting: str) -> str:
 
 
 @pytest.mark.parametrize("setting", NAMED)
-def test_what_the_configuration_of_a_repository_names_is_found(
-    tmp_path: Path, setting: str
-) -> None:
+def test_what_the_configuration_of_a_repository_names_is_found(tmp_path: Path, setting: str) -> None:
     for name in ("objects", "refs", "hooks"):
         (tmp_path / ".git" / name).mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/m\n")
@@ -360,9 +352,7 @@ def test_what_a_hook_starts_is_found(tmp_path: Path, hook: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["includeIf", "global", "variables", "worktree", "EDITOR"])
-def test_wherever_git_is_told_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_wherever_git_is_told_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """The workspace is a folder of the repository: paths count from the top."""
     top = tmp_path / "top"
     root = laid_out(top, "sub")
@@ -388,9 +378,7 @@ def test_wherever_git_is_told_of_it(
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("setting", NAMED)
-def test_what_the_configuration_of_a_repository_names_is_protected(
-    tmp_path: Path, setting: str
-) -> None:
+def test_what_the_configuration_of_a_repository_names_is_protected(tmp_path: Path, setting: str) -> None:
     """Safety: git runs it, whatever its name; by an operation and by a command, kept or put back."""
     live = laid(tmp_path)
     root = live.workspace

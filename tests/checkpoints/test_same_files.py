@@ -20,9 +20,7 @@ from tests.workspace.test_listing_like_git import GIT, Tree
 
 pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")
 
-_NAMES = st.sampled_from(
-    ["a", "b", "in", "out", "a.o", "é.o", "#a", "x ", "[", "new\nline", "-", "A"]
-)
+_NAMES = st.sampled_from(["a", "b", "in", "out", "a.o", "é.o", "#a", "x ", "[", "new\nline", "-", "A"])
 _PATHS = st.lists(st.lists(_NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8)
 _LINES = [
     "*.o",
@@ -86,9 +84,7 @@ def test_the_request_and_the_checkpoint_name_the_same_files(
     root = tree.root / "pkg" / "in" if place == "below" else tree.root
     root.mkdir(parents=True)
     assert GIT is not None
-    for repository in {"top": [root], "nested": [root, root / "in"], "below": [tree.root]}.get(
-        place, []
-    ):
+    for repository in {"top": [root], "nested": [root, root / "in"], "below": [tree.root]}.get(place, []):
         repository.mkdir(exist_ok=True)
         tree.git("init", "-q", at=repository)
         (repository / ".git" / "info" / "exclude").write_text(rules[0])

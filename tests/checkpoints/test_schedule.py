@@ -26,9 +26,7 @@ from tests.killing import command_line_here, kinds_of
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
 
 OFF = Settings(sandbox="off", policy="permissive")
-TWO = (
-    '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n'
-)
+TWO = '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n'
 COMMAND = "[RUN_COMMAND]\necho c >c.txt\n[/RUN_COMMAND]\n"
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 
@@ -113,9 +111,7 @@ def test_a_turn_through_a_link_is_taken_back_where_the_link_leads(tmp_path: Path
         (live.workspace / "real").mkdir()
         (live.workspace / "real" / "x.txt").write_text("old\n", "utf-8")
         (live.workspace / "link").symlink_to("real")
-        live.answer(
-            '[CREATE_FILE path="link/x.txt"]\nnew\n[/CREATE_FILE]\n[DELETE_FILE path="link"]\n'
-        )
+        live.answer('[CREATE_FILE path="link/x.txt"]\nnew\n[/CREATE_FILE]\n[DELETE_FILE path="link"]\n')
         assert changed(live) == "  deleted: link\n  modified: real/x.txt"
         workspace = live.workspace
     assert command_line_here(home, "undo")[0] == 0

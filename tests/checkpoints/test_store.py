@@ -141,9 +141,7 @@ def tree(root: Path) -> Tree:
 
 def git(folder: Path, *words: str) -> str:
     """Runs the person's git, with nobody's settings."""
-    names = {
-        f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-    }
+    names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     variables = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -328,9 +326,7 @@ def all_contents(yard: Yard) -> bytes:
     return stored_in(yard, "cat-file", "--batch-all-objects", "--batch")
 
 
-@pytest.mark.parametrize(
-    "turned", ["file to folder", "link to folder", "folder to file", "to link"]
-)
+@pytest.mark.parametrize("turned", ["file to folder", "link to folder", "folder to file", "to link"])
 @pytest.mark.one_in(4, "yard")
 def test_types_change_and_change_back(yard: Yard, turned: str) -> None:
     """Design, checkpoints: a folder that became a file, and the other way."""
@@ -662,9 +658,7 @@ def plant(folder: Path, marker: Path) -> None:
 \tupdate = !{trap}
 """
     (folder / ".git" / "config").write_text(config)
-    attributes = (
-        "* filter=evil diff=evil merge=evil text eol=crlf ident working-tree-encoding=UTF-16\n"
-    )
+    attributes = "* filter=evil diff=evil merge=evil text eol=crlf ident working-tree-encoding=UTF-16\n"
     (folder / ".gitattributes").write_text(attributes)
     (folder / ".git" / "info" / "attributes").write_text(attributes)
     (folder / "hooks").mkdir()
@@ -741,9 +735,7 @@ def test_the_persons_repository_is_not_touched(yard: Yard) -> None:
 @pytest.mark.parametrize("commits", [True, False], ids=["with commits", "without"])
 @pytest.mark.parametrize("is_file", [True, False], ids=[".git file", ".git folder"])
 @pytest.mark.one_in(4, "yard")
-def test_repositories_inside_are_covered_like_folders(
-    yard: Yard, commits: bool, is_file: bool
-) -> None:
+def test_repositories_inside_are_covered_like_folders(yard: Yard, commits: bool, is_file: bool) -> None:
     """Design, checkpoints: a repository in the workspace is files too, also one in another, or a late one."""
     yard.write("late/a", "a")
     first = yard.take()
@@ -787,9 +779,7 @@ def test_repositories_inside_are_covered_like_folders(
 @pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
 @pytest.mark.parametrize("kind", ["modified", "deleted"])
 @pytest.mark.one_in(4, "yard")
-def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
-    yard: Yard, inner: str, kind: str
-) -> None:
+def test_what_a_repository_tracks_is_covered_though_it_is_ignored(yard: Yard, inner: str, kind: str) -> None:
     """Design, checkpoints: git's own rule, for every repository of the workspace; the rest stays ignored."""
     folder = yard.root / inner
     folder.mkdir(parents=True, exist_ok=True)
@@ -1278,14 +1268,10 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, fil
     ) -> "subprocess.CompletedProcess[bytes]":
         # A limit on file sizes fails a write as a full disk does; git alone is held to it.
         limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh", *argv]
-        return run_tool(
-            limited if is_full else argv, {"PATH": os.environ["PATH"], **variables}, data
-        )
+        return run_tool(limited if is_full else argv, {"PATH": os.environ["PATH"], **variables}, data)
 
     site = Site(root, ())
-    with contextlib.closing(
-        Checkpoints(tmp_path / "store", site, Git(GIT or "", run))
-    ) as checkpoints:
+    with contextlib.closing(Checkpoints(tmp_path / "store", site, Git(GIT or "", run))) as checkpoints:
         (root / "a").write_text("one")
         old = checkpoints.take().id
         before = {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")}

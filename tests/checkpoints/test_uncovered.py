@@ -55,9 +55,7 @@ def command(line: str) -> str:
 
 def test_what_commands_changed_and_no_undo_covers_is_said_at_once(tmp_path: Path) -> None:
     live = sit_down(tmp_path)
-    (told,) = said(
-        live, command("echo x >>run.log; rm gone.log; echo x >new.log; echo x >build/new")
-    )
+    (told,) = said(live, command("echo x >>run.log; rm gone.log; echo x >new.log; echo x >build/new"))
     assert told == (
         "undo does not cover what commands changed here: build/ (ignored), new.log (ignored), run.log"
         " (ignored), gone.log (it is gone)"
@@ -190,9 +188,7 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("name", ["old.log", "large.bin", "plain.txt"])
 @pytest.mark.one_in(2)
-def test_without_a_checkpoint_nothing_is_destroyed_unasked(
-    tmp_path: Path, operation: str, name: str
-) -> None:
+def test_without_a_checkpoint_nothing_is_destroyed_unasked(tmp_path: Path, operation: str, name: str) -> None:
     """A full disk lets no checkpoint be made, and a file in its folder's place neither."""
     live = sit_down(tmp_path)
     (live.workspace / "plain.txt").write_text("plain\n", "utf-8")

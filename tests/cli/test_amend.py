@@ -159,9 +159,7 @@ def test_words_and_a_file_are_said_together(waiting: Path, tmp_path: Path) -> No
     assert run(waiting, "say", "twice", "--file", str(log), "--edit") == 2
 
 
-def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
-    waiting: Path, tmp_path: Path
-) -> None:
+def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(waiting: Path, tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("from a file\nof two lines\n", "utf-8")
     assert run(waiting, "say", session_of(waiting), "--file", str(file)) == 0
@@ -185,9 +183,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
         (("say", "x", "--attach", "../../etc/passwd"), "outside"),
     ],
 )
-def test_words_for_what_is_not_there_go_nowhere(
-    waiting: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_words_for_what_is_not_there_go_nowhere(waiting: Path, arguments: tuple[str, ...], said: str) -> None:
     """What was meant for one session must not go into another, and from there to a chat."""
     before = tree(waiting)
     status, _, err = command_line_here(waiting, *arguments)
@@ -196,9 +192,7 @@ def test_words_for_what_is_not_there_go_nowhere(
     assert err.count("\n") == 1
     assert words(waiting) == []
     assert tree(waiting / "outbox") == {
-        name.removeprefix("outbox/"): what
-        for name, what in before.items()
-        if name.startswith("outbox/")
+        name.removeprefix("outbox/"): what for name, what in before.items() if name.startswith("outbox/")
     }
 
 
@@ -488,8 +482,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
     said = [f"word {number}" for number in range(4)]
     with holding(waiting):
         askers = [
-            start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL)
-            for word in said
+            start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL) for word in said
         ]
         assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
     assert sorted(words(waiting)) == said
@@ -498,10 +491,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
 
 def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
     said = [f"word {number}" for number in range(3)]
-    askers = [
-        start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL)
-        for word in said
-    ]
+    askers = [start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL) for word in said]
     assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)

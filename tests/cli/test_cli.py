@@ -86,9 +86,7 @@ def test_new_writes_the_first_request_and_the_session_file(
     assert re.fullmatch("[0-9a-f]{8}", session)
     assert outboxes(home) == [f"{session}_seq0001.txt"]
     text = (home / "outbox" / f"{session}_seq0001.txt").read_text("utf-8")
-    assert text.startswith(
-        f"=== HEADER ===\nSession: {session}\nSequence: 1\nTask: Create a calculator\n"
-    )
+    assert text.startswith(f"=== HEADER ===\nSession: {session}\nSequence: 1\nTask: Create a calculator\n")
     said = capsys.readouterr().out
     assert f"{session}_seq0001.txt" in said
     assert "Send it to a chat" in said
@@ -107,13 +105,11 @@ def test_new_waits_and_each_reply_is_a_turn(home: Path) -> None:
     assert process.returncode == 0, err
     assert err == ""
     assert (home / "workspace" / "a.txt").read_text() == "alpha\n"
-    assert "[OK] CREATE_FILE: Created 'a.txt'" in (
-        home / "outbox" / f"{session}_seq0002.txt"
-    ).read_text("utf-8")
-    assert "All is well." in out
-    assert (
-        json.loads((home / "sessions" / f"{session}.json").read_text("utf-8"))["isComplete"] is True
+    assert "[OK] CREATE_FILE: Created 'a.txt'" in (home / "outbox" / f"{session}_seq0002.txt").read_text(
+        "utf-8"
     )
+    assert "All is well." in out
+    assert json.loads((home / "sessions" / f"{session}.json").read_text("utf-8"))["isComplete"] is True
     processed = sorted(path.name for path in (home / "inbox" / "processed").iterdir())
     assert processed == [f"{session}_seq0001.txt", f"{session}_seq0002.txt"]
     assert len(outboxes(home)) == 2
@@ -145,9 +141,7 @@ def test_an_empty_file_waits_and_holds_up_nobody(waiting: Path) -> None:
     drop(waiting, DONE)
     assert run(waiting, "resume", "--once") == 0
     assert [path.name for path in (waiting / "inbox").glob("*.txt")] == ["empty.txt"]
-    assert json.loads((waiting / "sessions" / f"{session_of(waiting)}.json").read_bytes())[
-        "isComplete"
-    ]
+    assert json.loads((waiting / "sessions" / f"{session_of(waiting)}.json").read_bytes())["isComplete"]
 
 
 def test_files_that_lie_in_the_inbox_are_named_and_not_taken_by_new(home: Path) -> None:
@@ -195,10 +189,7 @@ def test_a_relative_workspace_in_the_settings_counts_from_the_home(home: Path) -
     (home / "code" / "a.py").touch()
     (home / "codingagent.toml").write_text('workspace = "code"\n')
     assert run(home, "new", "--no-wait", "x") == 0
-    assert (
-        "## Workspace Files\n  a.py (0 bytes)\n"
-        in (home / "outbox" / outboxes(home)[0]).read_text()
-    )
+    assert "## Workspace Files\n  a.py (0 bytes)\n" in (home / "outbox" / outboxes(home)[0]).read_text()
 
 
 def test_a_home_inside_a_project_works_in_that_project(tmp_path: Path) -> None:
@@ -206,10 +197,7 @@ def test_a_home_inside_a_project_works_in_that_project(tmp_path: Path) -> None:
     (tmp_path / "a.py").touch()
     home = tmp_path / ".codingagent"
     assert run(home, "new", "--no-wait", "x") == 0
-    assert (
-        "## Workspace Files\n  a.py (0 bytes)\n"
-        in (home / "outbox" / outboxes(home)[0]).read_text()
-    )
+    assert "## Workspace Files\n  a.py (0 bytes)\n" in (home / "outbox" / outboxes(home)[0]).read_text()
 
 
 @pytest.mark.with_git
@@ -367,9 +355,7 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
     task.write_text("First line\nsecond line\n")
     arguments = {"-": ["-"], "--file": ["--file", str(task)], "--edit": ["--edit"]}[how]
     words = ("--home", str(home), "new", "--no-wait", *arguments)
-    done = run_here(
-        *words, stdin=task.read_bytes(), variables={"VISUAL": "", "EDITOR": f"cp {task}"}
-    )
+    done = run_here(*words, stdin=task.read_bytes(), variables={"VISUAL": "", "EDITOR": f"cp {task}"})
     assert done.returncode == 0, done.stderr
     text = (home / "outbox" / outboxes(home)[0]).read_text("utf-8")
     assert "Task: First line … (+1 line)\n" in text
@@ -396,9 +382,7 @@ def test_here_works_in_the_current_folder_and_is_found_from_below(
 # --- resume ----------------------------------------------------------------------------------------
 
 
-def test_once_with_nothing_there_writes_nothing(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_once_with_nothing_there_writes_nothing(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, command line: resume --once with no reply there exits 0 and writes nothing; it says so."""
     before = {path: path.read_bytes() for path in waiting.rglob("*") if path.is_file()}
     assert run(waiting, "resume", "--once") == 0
@@ -467,10 +451,7 @@ def test_an_answer_from_before_the_session_is_named_again(
     capsys.readouterr()
     assert run(home, "resume", "--once") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert (
-        f"old.txt; to use one: codingagent --home {home} resume {session_of(home)} --accept FILE"
-        in said
-    )
+    assert f"old.txt; to use one: codingagent --home {home} resume {session_of(home)} --accept FILE" in said
     assert "nothing was done" in said
 
 
@@ -529,9 +510,7 @@ def test_a_complete_session_that_is_named_is_reopened(waiting: Path) -> None:
     assert "Sequence: 2" in text
 
 
-def test_without_an_open_session_resume_says_so(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_open_session_resume_says_so(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, command line: the default is the latest session that is not complete."""
     drop(waiting, DONE)
     assert run(waiting, "resume", "--once") == 0
@@ -555,9 +534,7 @@ def test_without_an_open_session_resume_says_so(
     assert "did you mean 'list'?" in capsys.readouterr().err
 
 
-def test_a_rejected_reply_is_executed_with_accept(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rejected_reply_is_executed_with_accept(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, journal: resume --accept FILE executes a reply that was set aside."""
     drop(waiting, f'[REPLY session="ffffffff" sequence="1"]\n{CREATE}[END]\n')
     assert run(waiting, "resume", "--once") == 0
@@ -606,9 +583,7 @@ def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
     assert "interrupted: it may have run in part; it was not run again" in text
 
 
-def test_those_that_only_look_never_take_the_lock(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_those_that_only_look_never_take_the_lock(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, command line: one home, one executor; those that only look never take the lock."""
     with HomeLock(waiting / "sessions" / ".lock").held():
         for looks in ("list", "show", "log", "doctor"):

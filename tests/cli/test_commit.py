@@ -34,9 +34,7 @@ class Repository:
 
     def git(self, *words: str, ok: int = 0) -> str:
         assert GIT is not None
-        done = subprocess.run(
-            [GIT, *words], cwd=self.top, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([GIT, *words], cwd=self.top, capture_output=True, text=True, check=False)
         assert done.returncode == ok, done.stderr
         return done.stdout
 
@@ -175,9 +173,7 @@ def test_changes_of_the_persons_in_the_same_lines_or_file(repository: Repository
     repository.write("cart.py", LINES.replace("g", "gg"))
     repository.write("mine.txt", "one\ntwo\n")
     repository.begin()
-    repository.turn(
-        EDIT.format("cart.py", "gg", "G") + EDIT.format("mine.txt", "two", "three") + DONE
-    )
+    repository.turn(EDIT.format("cart.py", "gg", "G") + EDIT.format("mine.txt", "two", "three") + DONE)
     assert "mine.txt: you have not committed it yet" in repository.commit(ok=2)
     repository.git("add", "mine.txt")
     repository.git("commit", "-q", "-m", "mine", "mine.txt")
@@ -335,9 +331,7 @@ def test_programs_that_an_answer_put_on_path_do_not_run(
     done = run_here(*options, folder=repository.root, variables=variables)
     assert not (repository.root / "ran").exists()
     if told:
-        said = (
-            f"your git runs with your rights, on what answers wrote: {told}; not from .venv/bin, "
-        )
+        said = f"your git runs with your rights, on what answers wrote: {told}; not from .venv/bin, "
         assert (done.stdout + done.stderr).count(said) == 1
     repository.turn(EDIT.format("cart.py", "a", "A"))
     more = ("--whole", "--trust-ignored")
@@ -401,9 +395,7 @@ FORMATTERS = {
 
 @pytest.mark.parametrize("how", FORMATTERS)
 @pytest.mark.one_in(3)
-def test_what_a_formatting_hook_made_of_the_files_is_committed(
-    repository: Repository, how: str
-) -> None:
+def test_what_a_formatting_hook_made_of_the_files_is_committed(repository: Repository, how: str) -> None:
     """At once if the hook adds it, else at the second try; the person's own stays theirs, an undo holds."""
     own = "" if how.startswith("add") else "MINE\n"
     repository.write("other.txt", "o\n")
@@ -428,10 +420,7 @@ def test_what_a_formatting_hook_made_of_the_files_is_committed(
     else:
         assert "\n+G = 1\n" in repository.diff(name_only=False)
         assert "a hook" not in repository.commit()
-        assert (
-            repository.git("log", "-1", "--format=%s")
-            == f"{'' if fails else 'Format: '}Change g to G\n"
-        )
+        assert repository.git("log", "-1", "--format=%s") == f"{'' if fails else 'Format: '}Change g to G\n"
     assert "has changed nothing since" in repository.commit(ok=2)
     formatted = LINES.replace("g", "G = 1")
     assert repository.git("show", "HEAD:cart.py") == formatted
@@ -712,15 +701,11 @@ def test_in_the_middle_of_a_turn_it_refuses(repository: Repository) -> None:
     off = ("--sandbox", "off")
     repository.begin(*off)
     assert "has changed nothing" in repository.commit(ok=2)
-    repository.turn(
-        EDIT.format("cart.py", "g", "G") + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n", *off
-    )
+    repository.turn(EDIT.format("cart.py", "g", "G") + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n", *off)
     assert "in the middle of a turn" in repository.commit(ok=2)
 
 
-def test_a_hidden_variable_of_git_leads_nowhere_else(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_hidden_variable_of_git_leads_nowhere_else(repository: Repository, tmp_path: Path) -> None:
     """As in a hook, or a shell that was left in one."""
     other = Repository(tmp_path / "other")
     other.first()
@@ -760,9 +745,7 @@ def test_where_git_knows_nobody_it_says_what_to_type(
     assert repository.git("log", "-1", "--format=%s %an %ae") == "Mine YOUR NAME YOU@EXAMPLE.ORG\n"
 
 
-def test_a_working_tree_has_the_files_that_are_named_here(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_working_tree_has_the_files_that_are_named_here(repository: Repository, tmp_path: Path) -> None:
     """Relative to the current folder, by a glob, or absolute, also by a link: always those of the branch."""
     repository.write("sub/docs/guide.md", "guide\n")
     repository.write("sub/docs/more.md", "more\n")
@@ -864,9 +847,7 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
     ],
     ids=" ".join,
 )
-def test_a_task_that_is_refused_leaves_nothing(
-    repository: Repository, options: tuple[str, ...]
-) -> None:
+def test_a_task_that_is_refused_leaves_nothing(repository: Repository, options: tuple[str, ...]) -> None:
     """Neither a working tree nor a branch, nor a home with a session that can't go on."""
     before = sorted(repository.top.parent.iterdir())
     for place in (("--worktree", "fix"), ("--here",)):

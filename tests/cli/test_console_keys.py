@@ -68,9 +68,7 @@ class Console:
 def test_a_paste_in_pieces_is_one_whatever_the_first_was_taken_for() -> None:
     """prompt_toolkit takes a piece with a line end for a paste of its own."""
     first = [KeyPress(Keys.BracketedPaste, "[REPLY]\r[DONE]")]
-    console = Console(
-        (0, first), (0.01, keys("x" * 1000)), (0.04, keys("[END]")), (0.07, keys("\r"))
-    )
+    console = Console((0, first), (0.01, keys("x" * 1000)), (0.04, keys("[END]")), (0.07, keys("\r")))
 
     [paste] = console.all_keys()
     assert (paste.key, paste.data) == (
@@ -126,9 +124,7 @@ def test_only_a_console_is_a_terminal_and_one_that_obeys_no_codes_gets_none(obey
     """`nul` is a character device, too: a session with its output there ended in a traceback."""
     words = [sys.executable, "-c", STREAMS, "7" if obeys else "3"]
     environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": ""}
-    done = subprocess.run(
-        words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("False True\n"), done.stderr
     assert ("\x1b[1m" in done.stdout) is obeys
     assert done.stdout.endswith("\n7\n")

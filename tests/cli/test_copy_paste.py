@@ -144,9 +144,7 @@ def test_copy_over_ssh_asks_the_terminal(live: LiveSession) -> None:
 _servers = itertools.count()
 
 
-def within_tmux(
-    live: LiveSession, command: str, terminal: str = "xterm-256color", settings: str = ""
-) -> str:
+def within_tmux(live: LiveSession, command: str, terminal: str = "xterm-256color", settings: str = "") -> str:
     """Runs a command within tmux, on a terminal of that name; gives what came to the terminal."""
     program = shutil.which("tmux")
     if program is None:
@@ -251,9 +249,7 @@ def test_a_clipboard_that_takes_nothing_is_no_success(live: LiveSession) -> None
         (live.root / "bin" / "xclip").write_text(f"#!/bin/sh\n{said}exit 1\n")
         status, seen = live.on_terminal("copy")
         assert status == 1
-        told = (
-            f"codingagent: xclip did not put the text on the clipboard{why}; attach the file itself"
-        )
+        told = f"codingagent: xclip did not put the text on the clipboard{why}; attach the file itself"
         assert " ".join(seen.split()).startswith(told)
 
 
@@ -306,9 +302,7 @@ def watching(live: LiveSession) -> Iterator[tuple["subprocess.Popen[str]", IO[st
     """Runs a `resume --clipboard`; gives it and what it prints."""
     words = ("resume", "--clipboard")
     pipe = subprocess.PIPE
-    with start_command(
-        *words, cwd=live.root, env=live.variables, stdout=pipe, text=True
-    ) as process:
+    with start_command(*words, cwd=live.root, env=live.variables, stdout=pipe, text=True) as process:
         assert process.stdout is not None
         yield process, process.stdout
 

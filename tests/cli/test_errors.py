@@ -113,9 +113,7 @@ def test_output_that_can_not_be_written_is_an_error(tmp_path: Path, words: list[
             assert piped.stderr.read() == b""
 
 
-def test_a_damaged_vault_hides_one_session_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_vault_hides_one_session_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The others are listed, and what their requests carried out."""
     for task in ("first", "second"):
         assert run(tmp_path, "new", "--no-wait", "--sandbox", "off", task) == 0
@@ -148,9 +146,7 @@ def test_a_record_of_a_newer_version_says_so(
     assert err.count("\n") == 1
 
 
-def test_a_policy_beside_the_workspace_is_not_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_beside_the_workspace_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name may lead there through the folder above; no link in the workspace may."""
     (tmp_path / "work" / "sub").mkdir(parents=True)
     (tmp_path / "p.toml").write_text('extends = "restrictive"\n')
@@ -183,9 +179,7 @@ def test_a_locale_that_cannot_write_a_name_costs_one_block(tmp_path: Path) -> No
 
     assert run_there("new", "--no-wait", "--sandbox", "off", "task").returncode == 0
     made = '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]\n'
-    answer = (
-        f"{made.format('新.txt')}{made.format('a.txt')}[RUN_COMMAND]\ntouch b\n[/RUN_COMMAND]\n"
-    )
+    answer = f"{made.format('新.txt')}{made.format('a.txt')}[RUN_COMMAND]\ntouch b\n[/RUN_COMMAND]\n"
     (tmp_path / "h" / "inbox" / "a.txt").write_text(answer, "utf-8")
     done = run_there("resume", "--once")
     assert done.returncode == 0, done.stderr

@@ -99,9 +99,7 @@ def test_limits_of_a_reply_command_need_one(
     assert not (tmp_path / "home").exists()
 
 
-def test_copy_and_paste_mean_the_session_that_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_and_paste_mean_the_session_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another that was just finished changed later, and waits for nothing."""
     command_line(tmp_path, "new", "--no-wait", "the one that waits")
     [waiting] = [path.stem for path in (tmp_path / "sessions").glob("*.json")]

@@ -31,9 +31,7 @@ def test_each_command_is_where_the_table_says() -> None:
     defined = {
         info.name: module
         for module in {entry.module for entry in ENTRIES.values()}
-        for info in importlib.import_module(
-            f"codingagent.cli.commands.{module}"
-        ).app.registered_commands
+        for info in importlib.import_module(f"codingagent.cli.commands.{module}").app.registered_commands
     }
     assert defined == {name: entry.module for name, entry in ENTRIES.items()}
 
@@ -73,9 +71,7 @@ def test_naming_a_command_imports_no_other() -> None:
         "import sys; from codingagent.cli import main; main.run(['list', '--help']);"
         "print([n for n in sys.modules if n.startswith('codingagent.cli.commands.')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1]
     assert "commands.inspect" in loaded
     assert "commands.session" not in loaded
@@ -83,9 +79,7 @@ def test_naming_a_command_imports_no_other() -> None:
 
 
 @pytest.mark.parametrize("words", [["-h"], ["new", "-h"], ["help", "-h"]])
-def test_help_and_version_have_short_names(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_and_version_have_short_names(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Many programs have them, so they are tried first."""
     assert main.run(words) == 0
     short = capsys.readouterr().out
@@ -106,9 +100,7 @@ def test_help_alone_lists_every_topic(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @each_row("topic", TOPICS)
-def test_help_in_a_pipe_is_the_page_as_it_is_written(
-    topic: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_in_a_pipe_is_the_page_as_it_is_written(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     """But for the remarks to its writer."""
     assert main.run(["help", topic.upper()]) == 0
     out = capsys.readouterr().out

@@ -84,9 +84,7 @@ def without_us() -> dict[str, str]:
     """The environment with git and an editor that writes a message, and no codingagent on PATH."""
     folders = os.environ["PATH"].split(os.pathsep)
     path = [each for each in folders if shutil.which("codingagent", path=each) is None]
-    names = {
-        f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-    }
+    names = {f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     return {**os.environ, **names, "PATH": os.pathsep.join(path), "GIT_EDITOR": "echo kept >"}
 
 
@@ -107,15 +105,11 @@ def test_each_command_that_is_printed_works(
     """Of a session whose home is beside the project and found, or elsewhere and named."""
     home = tmp_path / "a home" if named else project / ".codingagent"
     own = ["--home", os.fspath(home)] if named else []
-    folder, place = (
-        (tmp_path, ["--workspace", os.fspath(project)]) if named else (project, ["--here"])
-    )
+    folder, place = (tmp_path, ["--workspace", os.fspath(project)]) if named else (project, ["--here"])
     variables = without_us()
 
     def seen(*words: str) -> str:
-        shown = on_terminal(
-            [*own, *words], 500, variables, folder=folder, called=os.fspath(program)
-        )
+        shown = on_terminal([*own, *words], 500, variables, folder=folder, called=os.fspath(program))
         return shown.text
 
     def answered(sequence: int, text: str) -> str:
@@ -166,17 +160,13 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
             f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]\n[DONE]\n[/DONE]\n'
         )
         words[5] = f"/bin/cat '{project}/answer'"
-        said = on_terminal(
-            words, 200, {"PATH": path}, folder=project, called=os.fspath(program)
-        ).text
+        said = on_terminal(words, 200, {"PATH": path}, folder=project, called=os.fspath(program)).text
         assert f"Changed: {number}.txt" in said
         assert " commit`" not in said
         assert ("\nNext: `" in said) == (number == 0)
 
 
-def test_called_as_a_module_it_is_printed_so(
-    monkeypatch: pytest.MonkeyPatch, project: Path
-) -> None:
+def test_called_as_a_module_it_is_printed_so(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.setattr(sys, "argv", [os.fspath(REPOSITORY / "codingagent/__main__.py")])
     variables = without_us()
     monkeypatch.setenv("PATH", variables["PATH"])

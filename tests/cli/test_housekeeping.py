@@ -101,9 +101,7 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     assert run(home, "log", session) == 0
     assert "session closed" in capsys.readouterr().out
     assert run(home, "show", session) == 0
-    assert re.search(
-        r"^session closed  .*\n(.*\n)*session reopened  ", capsys.readouterr().out, re.MULTILINE
-    )
+    assert re.search(r"^session closed  .*\n(.*\n)*session reopened  ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_session_in_the_middle_of_a_turn_is_not_closed(
@@ -195,18 +193,14 @@ def test_its_question_keeps_nobody_waiting(home: Path) -> None:
         asked.says(f"deleted session {session}")
 
 
-@pytest.mark.parametrize(
-    "words", [("sandbox", "--forget"), ("delete",)], ids=lambda words: words[0]
-)
+@pytest.mark.parametrize("words", [("sandbox", "--forget"), ("delete",)], ids=lambda words: words[0])
 def test_what_commands_wrote_to_tools_data_is_named_and_forgotten(
     home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     """Design, sandbox: the layer is named, removed by `delete` and by a command of its own."""
     needs_bwrap()
     (home / "workspace" / "package.json").touch()
-    drop(
-        home, "[RUN_COMMAND]\necho kept >~/.npm/_cacache/x; cat ~/.npm/_cacache/x\n[/RUN_COMMAND]\n"
-    )
+    drop(home, "[RUN_COMMAND]\necho kept >~/.npm/_cacache/x; cat ~/.npm/_cacache/x\n[/RUN_COMMAND]\n")
     assert run(home, "resume", "--once", "--sandbox", "require") == 0
     capsys.readouterr()
     assert run(home, "sandbox") == 0

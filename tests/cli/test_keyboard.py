@@ -249,9 +249,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
 def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
     """The second of two lines comes while the first is being done, before the next question."""
     go = home / "workspace" / "go"
-    first = BUILD.replace(
-        "build", f"build; echo removed; until [ -e {go.name} ]; do sleep 0.1; done"
-    )
+    first = BUILD.replace("build", f"build; echo removed; until [ -e {go.name} ]; do sleep 0.1; done")
     drop(home, first + KEPT)
     with terminal(home, "resume") as asked:
         asked.says(ASKED)
@@ -352,9 +350,7 @@ def test_a_shell_has_its_terminal_while_the_question_is_stopped(home: Path) -> N
     assert folders(home) == ["build", "kept"]
 
 
-def test_the_record_says_which_way_an_answer_came(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_record_says_which_way_an_answer_came(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From a command, from `--yes`, from an earlier always; and what an older version wrote still reads."""
     drop(home, BUILD)
     assert run(home, "resume", "--once") == 3

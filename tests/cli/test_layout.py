@@ -63,9 +63,7 @@ WORDS = st.text(alphabet="ab 漢ü/-", max_size=80)
 
 
 @given(st.lists(st.tuples(WORDS, st.sampled_from(["", "dim"])), max_size=5), st.integers(12, 60))
-def test_what_hangs_fits_and_keeps_every_character(
-    spans: list[tuple[str, str]], width: int
-) -> None:
+def test_what_hangs_fits_and_keeps_every_character(spans: list[tuple[str, str]], width: int) -> None:
     """Only blanks where a line is broken are lost."""
     lines = list(layout.hang(spans, Look(width, has_marks=True), 4))
     assert all(layout.cells(layout.text_of(line)) <= width for line in lines)

@@ -28,9 +28,7 @@ from tests.rows import each_row
 AT = "2026-01-01T00:00:00Z"
 TERMS = "policy strict, sandbox require, with network, answers in json, check `pytest -q`"
 STARTED = SessionStarted("a1b2c3d4", "Mend it", "/w", AT)
-CHECKED = SessionStarted(
-    "a1b2c3d4", "Mend it", "/w", AT, "strict", "require", True, "json", "pytest -q"
-)
+CHECKED = SessionStarted("a1b2c3d4", "Mend it", "/w", AT, "strict", "require", True, "json", "pytest -q")
 
 
 def told(record: Record) -> list[str]:

@@ -92,9 +92,7 @@ def test_times_that_a_copy_lost_change_nothing_in_a_small_home(tmp_path: Path) -
     """Design, command line: what was recorded decides, where all are read."""
     home = tmp_path / "home"
     lay_out(home, NEWEST)
-    for number, path in enumerate(
-        sorted((home / "sessions").glob("*/journal.jsonl"), reverse=True)
-    ):
+    for number, path in enumerate(sorted((home / "sessions").glob("*/journal.jsonl"), reverse=True)):
         os.utime(path, ns=(10**9 * (number + 1),) * 2)
     shown = command_line(home, "show").stdout
     assert f"task {NEWEST - 1}" in shown

@@ -126,9 +126,7 @@ def test_a_diff_in_a_pipe_is_a_patch_whatever_the_pipe_is_said_to_be(waiting: Pa
 @pytest.mark.with_git
 def test_a_diff_in_numbers_and_in_names(waiting: Path) -> None:
     """As git has them; programs get one object a file. And a session is found by words of its summary."""
-    drop(
-        waiting, EDIT + CREATE + "[RUN_COMMAND]\nhead -c9 /dev/zero >a.bin\n[/RUN_COMMAND]\n" + DONE
-    )
+    drop(waiting, EDIT + CREATE + "[RUN_COMMAND]\nhead -c9 /dev/zero >a.bin\n[/RUN_COMMAND]\n" + DONE)
     assert run(waiting, "resume", "--once") == 0
 
     def said(*words: str) -> str:
@@ -420,9 +418,7 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
 
 @pytest.mark.one_in(11)
 @pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
-def test_the_screen_that_waits_gives_the_terminal_back(
-    waiting: Path, columns: int, kind: str
-) -> None:
+def test_the_screen_that_waits_gives_the_terminal_back(waiting: Path, columns: int, kind: str) -> None:
     """Ctrl-C: status 130, the cursor shown; the words fit, and nothing is garbled."""
     words = ["--home", str(waiting), "resume"]
     shown = on_terminal(words, columns, KINDS[kind], [("Paste", "\x03")])
@@ -502,9 +498,7 @@ def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> No
 # --- doctor ----------------------------------------------------------------------------------------
 
 
-def findings(
-    home: Path, *, variables: Mapping[str, str] | None = None
-) -> dict[str, dict[str, object]]:
+def findings(home: Path, *, variables: Mapping[str, str] | None = None) -> dict[str, dict[str, object]]:
     done = run_here("--home", str(home), "doctor", "--json", variables=variables)
     found = {entry["name"]: entry for entry in map(json.loads, done.stdout.splitlines())}
     is_missing = any(each["isNeeded"] and each["holds"] is False for each in found.values())
@@ -550,8 +544,6 @@ def test_doctor_says_what_the_terminal_can(waiting: Path) -> None:
     assert "✓ terminal   100 columns, 256 colours\n" in text
     assert "✓ encoding   utf-8 on the screen\n" in text
     text = seen(waiting, "doctor", columns=100, kind="ascii").text
-    assert (
-        "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
-    )
+    assert "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
     assert "no colours (NO_COLOR is set)" in seen(waiting, "doctor", kind="no colours").text
     assert "TERM=dumb: plain lines" in seen(waiting, "doctor", kind="dumb").text

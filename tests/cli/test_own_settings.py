@@ -64,9 +64,7 @@ def test_what_is_kept_for_a_folder_counts_in_its_first_session(tmp_path: Path) -
     assert "--- other.py ---" not in text
 
 
-def test_a_relative_folder_for_settings_is_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_folder_for_settings_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """XDG base directories: what it names would depend on the current folder, here a clone."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("config", "", "."):

@@ -110,9 +110,7 @@ def test_it_is_told_session_sequence_and_the_short_request(home: Path) -> None:
         ("head -c 300000000 /dev/zero", "printed more than 256 MiB"),
     ],
 )
-def test_what_gives_no_answer_ends_the_wait_with_its_reason(
-    home: Path, line: str, reason: str
-) -> None:
+def test_what_gives_no_answer_ends_the_wait_with_its_reason(home: Path, line: str, reason: str) -> None:
     """One line, status 1; nothing was executed, and the session can be gone on with."""
     status, _, err = start(home, line)
     assert (status, reason in err, err.count("\n")) == (1, True, 1), err
@@ -264,9 +262,7 @@ def test_a_kill_while_its_answer_is_executed_runs_nothing_twice(home: Path) -> N
     """The command that had started is not started again; the next request says so."""
     marker = new_marker()
     assert command_line_here(home, "new", "task", "--no-wait", "--sandbox", "off")[0] == 0
-    answer = (
-        f'{APPEND}[RUN_COMMAND timeout="60"]\necho once >> log; sleep {marker}\n[/RUN_COMMAND]\n'
-    )
+    answer = f'{APPEND}[RUN_COMMAND timeout="60"]\necho once >> log; sleep {marker}\n[/RUN_COMMAND]\n'
     log = home / "workspace" / "log"
     with none_left(marker):
         words = ("resume", "--reply-with", said(home, answer))

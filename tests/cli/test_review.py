@@ -66,9 +66,7 @@ def test_a_dry_run_shows_all_and_does_nothing(answer: Path) -> None:
     assert "missing.txt" in missing["fault"]
     assert command["difference"] == "touch made"
     assert {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()} == before
-    assert (
-        next((root / ".codingagent" / "sessions").glob("*/journal.jsonl")).read_bytes() == journal
-    )
+    assert next((root / ".codingagent" / "sessions").glob("*/journal.jsonl")).read_bytes() == journal
     told = run_here("resume", "--dry-run", str(answer), folder=root).stdout
     assert "5 EDIT_FILE missing.txt would fail" in told
 

@@ -189,9 +189,7 @@ def test_a_reader_that_goes_does_not_stop_the_work(caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("stream", [(), ("--events-stream",)])
-def test_what_is_no_message_is_answered_with_one_error_event(
-    caller: Caller, stream: tuple[str, ...]
-) -> None:
+def test_what_is_no_message_is_answered_with_one_error_event(caller: Caller, stream: tuple[str, ...]) -> None:
     """Design: an events message of status error with one such event, exit status 2."""
     path = caller.home.parent / "bad.json"
     path.write_text('{"protocolVersion": "2.0", "operations": []}')
@@ -416,9 +414,7 @@ def test_one_approval_after_the_other(caller: Caller) -> None:
     ],
 )
 @pytest.mark.one_in(2)
-def test_the_answer_may_come_on_stdin(
-    waiting: Caller, command: str, answer: object, type_: str
-) -> None:
+def test_the_answer_may_come_on_stdin(waiting: Caller, command: str, answer: object, type_: str) -> None:
     """`-` reads the answer as JSON: a structured approval, or a userMessage."""
     assert waiting.pipe(json.dumps(answer), command, waiting.run_id, "-") == 0
     assert waiting.kinds() == [type_, "createFile"]
@@ -446,9 +442,7 @@ def test_options_hold_for_an_answer_on_stdin_too(caller: Caller) -> None:
         ("deny", '{"type": "userMessage", "content": "approved"}'),
     ],
 )
-def test_an_answer_that_is_none_executes_nothing(
-    waiting: Caller, command: str, answer: str
-) -> None:
+def test_an_answer_that_is_none_executes_nothing(waiting: Caller, command: str, answer: str) -> None:
     """Exit status 2, one line; `deny` never approves."""
     assert waiting.pipe(answer, command, waiting.run_id, "-") == 2
     assert waiting.out == ""

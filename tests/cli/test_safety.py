@@ -92,9 +92,7 @@ def test_approve_and_deny_answer_what_waits_unless_several_do(
     capsys.readouterr()
     assert run(waiting, "deny") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(
-        f"codingagent: 2 wait for approval; name one of: {session_of(waiting)} (rm -r"
-    )
+    assert line.startswith(f"codingagent: 2 wait for approval; name one of: {session_of(waiting)} (rm -r")
     assert re.search(r", run_[0-9a-f]{12} \(rm -r src\)$", line)
     assert run(waiting, "deny", session_of(waiting)) == 0
     assert run(waiting, "deny", "--reason", "keep it") == 0
@@ -226,9 +224,7 @@ def test_a_session_keeps_its_policy_and_an_option_overrides_it(home: Path) -> No
     assert not (home / "workspace" / "build").exists()
 
 
-@pytest.mark.parametrize(
-    "words", [("--policy", "permissive"), ("--network",), ("--secrets", "off")]
-)
+@pytest.mark.parametrize("words", [("--policy", "permissive"), ("--network",), ("--secrets", "off")])
 def test_a_looser_record_within_the_workspace_holds_where_the_persons_own_says_so_too(
     tmp_path: Path,
     words: tuple[str, ...],
@@ -459,9 +455,7 @@ def tree(root: Path) -> dict[str, tuple[int, str]]:
 
 
 @pytest.fixture(name="changed")
-def _changed(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> tuple[Path, dict[str, tuple[int, str]]]:
+def _changed(waiting: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, dict[str, tuple[int, str]]]:
     """A home whose session has changed files in a turn, and the files as they were before."""
     (waiting / "workspace" / "old").write_text("old\n")
     before = tree(waiting / "workspace")
@@ -496,10 +490,7 @@ def test_diff_shows_what_undo_restores_byte_for_byte_and_it_can_be_undone(
     assert run(home, "undo") == 0
     assert tree(home / "workspace") == before
     text = request(home)
-    assert (
-        "the user undid turn 1: restored build/o, old, removed by-command, link, new/made.txt"
-        in text
-    )
+    assert "the user undid turn 1: restored build/o, old, removed by-command, link, new/made.txt" in text
     assert "made.txt" not in text.partition("## Previous")[0]
     assert outboxes(home)[-1].endswith("_seq0002.txt")
     assert run(home, "undo") == 2
@@ -738,9 +729,7 @@ def test_no_module_of_the_current_folder_is_imported(
     (folder / lure).mkdir(parents=True)
     for name in ("__init__.py", "__main__.py"):
         (folder / lure / name).write_text(f"open({str(tmp_path / 'escaped')!r}, 'w')\n")
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "escaped").exists()
 
@@ -782,9 +771,7 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.with_git
-def test_doctor_tells_every_promise_of_the_sandbox(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_tells_every_promise_of_the_sandbox(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, command line: doctor: what this machine offers, one line each, with the remedy."""
     status = run(home, "doctor", "--json")
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

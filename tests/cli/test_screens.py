@@ -152,9 +152,7 @@ def in_a_pipe(folder: Path) -> Iterator[str]:
 
     def shown(*words: str) -> Iterator[str]:
         yield f"$ codingagent {' '.join(words)}"
-        yield from (
-            same(line, home) for line in run_here("--home", str(home), *words).stdout.splitlines()
-        )
+        yield from (same(line, home) for line in run_here("--home", str(home), *words).stdout.splitlines())
 
     yield from shown(*NEW, "--no-wait")
     for number, text in enumerate(TURNS, start=1):

@@ -175,9 +175,7 @@ def test_call_ends_with_1_and_the_error_in_a_line(
     assert line.startswith(f"codingagent: {message}")
 
 
-def test_call_over_a_command(
-    server: Served, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_call_over_a_command(server: Served, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Any program that carries bytes is a transport: ssh, or this one."""
     carry = tmp_path / "carry.py"
     carry.write_text(
@@ -249,9 +247,7 @@ def test_the_root_is_the_workspace_unless_named(tmp_path: Path) -> None:
     assert policy == "policy standard: files may be read and changed, commands may be run"
 
 
-@pytest.mark.parametrize(
-    ("given", "policy"), [(None, "permissive"), ("restrictive", "restrictive")]
-)
+@pytest.mark.parametrize(("given", "policy"), [(None, "permissive"), ("restrictive", "restrictive")])
 def test_a_whole_machine_is_permissive_unless_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, policy: str
 ) -> None:

@@ -49,9 +49,7 @@ RAN: tuple[str, ...] = ("EVIL_COMMAND #\\r ls",)
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     (tmp_path / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
-    (tmp_path / "AGENTS.md").write_bytes(
-        b"Be brief.\x1b[201~\x1b]52;c;ZXZpbA==\x07\r: evil\x9b2J\n"
-    )
+    (tmp_path / "AGENTS.md").write_bytes(b"Be brief.\x1b[201~\x1b]52;c;ZXZpbA==\x07\r: evil\x9b2J\n")
     words = ("new", "--here", "--no-wait", "--sandbox", "off", "--attach", "dos.txt", "the task")
     begun = run_here(*words, folder=tmp_path)
     assert begun.returncode == 0, begun.stderr

@@ -205,9 +205,7 @@ def test_the_choice_is_changed_by_its_numbers(tmp_path: Path) -> None:
         assert asked.process.wait(HANG_S) == 0
 
 
-def test_close_and_say_mean_the_only_session(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_close_and_say_mean_the_only_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two that may be meant are named."""
     home = tmp_path / "home"
     assert run(home, "new", "--no-wait", "--sandbox", "off", "the task") == 0

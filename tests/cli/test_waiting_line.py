@@ -259,9 +259,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
 
 
 @pytest.mark.with_git
-def test_a_sign_of_life_counts_the_files(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sign_of_life_counts_the_files(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While they are looked through; here it is git's history that takes long."""
     folder, asked_for, programs = tmp_path / "project", tmp_path / "asked-for", tmp_path / "bin"
     for each in (folder, programs):
@@ -337,10 +335,7 @@ def test_a_bell_the_title_and_a_notification_tell_whose_turn_it_is(home: Path) -
     words = ["--home", str(home), "resume"]
     keys = [("?2004h", "\x04")]
     shown = on_terminal(words, 80, {"TERM_PROGRAM": "WezTerm"}, keys).raw
-    assert (
-        "\x1b[22;2t\x1b]2;codingagent: your turn\x1b\\\x1b]9;codingagent: your turn\x1b\\\a"
-        in shown
-    )
+    assert "\x1b[22;2t\x1b]2;codingagent: your turn\x1b\\\x1b]9;codingagent: your turn\x1b\\\a" in shown
     assert shown.rstrip().endswith("\x1b[23;2t")
     shown = on_terminal(words, 80, {"TERM_PROGRAM": "other"}, keys).raw
     assert "\x1b]2;codingagent: your turn\x1b\\\a" in shown
@@ -424,9 +419,7 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
     )
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     words = [sys.executable, "-c", program]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -441,9 +434,7 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
         ("\x1b[A", 0.005, True),
     ],
 )
-def test_a_line_end_right_after_a_paste_is_no_enter(
-    before: str, then_s: float, is_enter: bool
-) -> None:
+def test_a_line_end_right_after_a_paste_is_no_enter(before: str, then_s: float, is_enter: bool) -> None:
     """It belongs to the paste, also where the terminal marks none; a typed key is one at a time."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
@@ -468,9 +459,7 @@ def worked_on(home: Path, record: Record) -> None:
 
 
 @pytest.mark.parametrize("words", ["/undo", "/unsay"])
-def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(
-    home: Path, words: str
-) -> None:
+def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(home: Path, words: str) -> None:
     """Design, command line: what is asked for names the turn it is about."""
     drop(home, MAKE)
     assert run(home, "resume", "--once") == 0

@@ -179,8 +179,6 @@ def test_a_long_block_is_cut_in_pieces() -> None:
 def test_blocks_are_the_file(path: str, lines: list[str]) -> None:
     """Each line is in exactly one block."""
     shown = [
-        line
-        for each in blocks(path, "\n".join([*lines, ""]))
-        for line in range(each.first, each.last + 1)
+        line for each in blocks(path, "\n".join([*lines, ""])) for line in range(each.first, each.last + 1)
     ]
     assert shown == list(range(1, len(lines) + 1))

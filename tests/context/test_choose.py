@@ -8,18 +8,14 @@ from codingagent.context.rank import look, query, rank
 from codingagent.model.observations import PastCommit
 
 
-def chosen(
-    task: str, texts: dict[str, str], budget: int, log: tuple[PastCommit, ...] = ()
-) -> list[Chosen]:
+def chosen(task: str, texts: dict[str, str], budget: int, log: tuple[PastCommit, ...] = ()) -> list[Chosen]:
     asked = query(task)
     ranked = rank(asked, [look(asked, path, text) for path, text in texts.items()], log)
     return choose(asked, ranked, texts, budget, log)
 
 
 def functions(*names: str, lines: int = 10) -> str:
-    return "import os\n\n\n" + "\n\n".join(
-        f"def {name}():\n" + f"    {name} = 1\n" * lines for name in names
-    )
+    return "import os\n\n\n" + "\n\n".join(f"def {name}():\n" + f"    {name} = 1\n" * lines for name in names)
 
 
 def shown(part: Chosen, text: str) -> str:

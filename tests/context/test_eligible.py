@@ -30,9 +30,7 @@ GOES = [
 
 def why_not(path: str, data: bytes, *, is_named: bool = False) -> str | None:
     text = data.decode("utf-8", "replace")
-    return why_not_named(path, len(data), is_named=is_named) or why_not_text(
-        text, is_named=is_named
-    )
+    return why_not_named(path, len(data), is_named=is_named) or why_not_text(text, is_named=is_named)
 
 
 def test_what_must_not_go_is_refused_with_a_reason() -> None:

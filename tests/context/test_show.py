@@ -50,9 +50,7 @@ def test_the_person_sees_one_line_a_file() -> None:
     words = {"cart": 2, "discount": 9, "a1": 1, "b1": 1}
     day = 24 * 60 * 60
     whole = part(*range(1, 121), words=words, changed_s=10)
-    assert [
-        *for_person([whole, part(3, is_named=True, changed_s=2 * day), part(3, 4, 9)], 2.5 * day)
-    ] == [
+    assert [*for_person([whole, part(3, is_named=True, changed_s=2 * day), part(3, 4, 9)], 2.5 * day)] == [
         'shop/cart.py, whole, 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 days ago',
         "shop/cart.py, lines 3-3 of 120, 1,204 tokens: named in the task; changed lately",
         "shop/cart.py, lines 3-4, 9-9 of 120, 1,204 tokens",
@@ -88,9 +86,6 @@ def test_where_the_frame_does_not_fit_the_lines_asked_for_come_bare() -> None:
 
 def test_closing_brackets_and_comments_at_the_margin_end_no_function() -> None:
     """What a line is in is told by indentation; a signature of several lines closes at the margin."""
-    text = (
-        "def f(\n    a,\n) -> None:\n    if a:\n        b = 2\n# note\n        c = 3\n"
-        + "x = 1\n" * 40
-    )
+    text = "def f(\n    a,\n) -> None:\n    if a:\n        b = 2\n# note\n        c = 3\n" + "x = 1\n" * 40
     view = in_frame(FileView("a.py", "        c = 3\n", 7, 47), text)
     assert view.above == "def f(\n… lines 2-6: f\n"

@@ -46,16 +46,12 @@ def test_a_file_of_nothing_but_edits_is_an_edit(path: str, spelling: tuple[str, 
 
 
 @each_row("path, spelling", itertools.product(["a.go", "notes.md", "a.py"], SPELLINGS[:-1]))
-def test_edits_among_other_lines_are_asked_for_again(
-    path: str, spelling: tuple[str, str, str]
-) -> None:
+def test_edits_among_other_lines_are_asked_for_again(path: str, spelling: tuple[str, str, str]) -> None:
     """Half a file and half an edit is neither."""
     opening, middle, closing = spelling
     text = f"a = 1\n{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n"
     reason = refusal(CreateFile(path, text), OLD)
-    assert reason.startswith(
-        f"The body contains an edit, {opening} at its line 2, and line 1 is outside"
-    )
+    assert reason.startswith(f"The body contains an edit, {opening} at its line 2, and line 1 is outside")
     assert 'send it with until="TOKEN"' in reason
 
 

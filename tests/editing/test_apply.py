@@ -66,9 +66,7 @@ def test_what_is_written_with_longer_markers_is_what_is_read(
     blocks: list[tuple[list[str], list[str]]],
 ) -> None:
     """Design, tag blocks: all three markers are longer, of equal length."""
-    pairs = [
-        ("".join(f"{line}\n" for line in a), "".join(f"{line}\n" for line in b)) for a, b in blocks
-    ]
+    pairs = [("".join(f"{line}\n" for line in a), "".join(f"{line}\n" for line in b)) for a, b in blocks]
     n = 9
     body = "".join(f"{'<' * n} SEARCH\n{a}{'=' * n}\n{b}{'>' * n} REPLACE\n" for a, b in pairs)
     assert apply.read_replacements(body) == tuple(Replacement(*pair) for pair in pairs)
@@ -76,9 +74,7 @@ def test_what_is_written_with_longer_markers_is_what_is_read(
 
 @given(
     st.lists(
-        st.sampled_from(
-            ["<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "a", "", "<<<<<<<< SEARCH"]
-        )
+        st.sampled_from(["<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "a", "", "<<<<<<<< SEARCH"])
     ).map("\n".join)
 )
 def test_reading_markers_gives_blocks_or_one_line_of_refusal(body: str) -> None:
@@ -166,9 +162,7 @@ def test_a_search_changes_one_place_or_nothing(
     after = edited.text.split(end)
     assert after[start].strip() == "NEW"
     assert after[:start] == lines[:start]
-    assert (
-        after[start + 1 :] == (end.join(lines) + (end if ended and lines else "")).split(end)[stop:]
-    )
+    assert after[start + 1 :] == (end.join(lines) + (end if ended and lines else "")).split(end)[stop:]
 
 
 @each_row(
@@ -290,9 +284,7 @@ def test_what_is_shown_of_stray_bytes_can_be_written(data: bytes) -> None:
         ((Hunk(1, 1, 1, 2), Hunk(1, 1, 1, 2)), 5, 2),
     ],
 )
-def test_earlier_edits_shift_the_lines_behind_them(
-    hunks: tuple[Hunk, ...], line: int, by: int
-) -> None:
+def test_earlier_edits_shift_the_lines_behind_them(hunks: tuple[Hunk, ...], line: int, by: int) -> None:
     """Design, tag blocks: each edit counts on the result of the one before, so what they moved adds up."""
     assert apply.shift_at(hunks, line) == by
 

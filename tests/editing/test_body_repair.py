@@ -121,9 +121,7 @@ def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:
     body_repair.check_letters("a_b\n", "a.py", frozenset({Damage.ESCAPES}), "CREATE_FILE")
     for damage in (Damage.ESCAPES, Damage.ENTITIES, Damage.QUOTES):
         with pytest.raises(OperationError, match="send this block again"):
-            body_repair.check_letters(
-                "a\\_b &lt; “c”\n", "a.py", frozenset({damage}), "CREATE_FILE"
-            )
+            body_repair.check_letters("a\\_b &lt; “c”\n", "a.py", frozenset({damage}), "CREATE_FILE")
 
 
 def test_fences_within_fences_are_taken_off_twice_at_most() -> None:

@@ -76,9 +76,7 @@ def patched(before: list[str], lines: tuple[str, ...]) -> list[str]:
 
 
 @given(FEW, FEW, st.integers(0, 3))
-def test_a_difference_leads_from_the_old_to_the_new(
-    old: list[str], new: list[str], context: int
-) -> None:
+def test_a_difference_leads_from_the_old_to_the_new(old: list[str], new: list[str], context: int) -> None:
     """With true numbers of lines, wherever they are."""
     before, after = ("".join(f"{line}\n" for line in each).encode() for each in (old, new))
     assert patched(old, diff.between(before, after, context).lines) == new

@@ -35,9 +35,7 @@ X = "-    x = 1\n+    x = 2"
 
 @each_row("end", ["\n", "\r\n"])
 @each_row("is_ended", [True, False])
-def test_lines_that_are_only_added_get_the_line_end_of_their_file(
-    end: str, *, is_ended: bool
-) -> None:
+def test_lines_that_are_only_added_get_the_line_end_of_their_file(end: str, *, is_ended: bool) -> None:
     text = end.join("abc") + (end if is_ended else "")
     last = end if is_ended else ""
     assert after(text, hunk(" c\n+x")) == end.join("abcx") + last
@@ -61,9 +59,7 @@ def test_many_hunks_are_judged_without_the_whole_file_for_each() -> None:
     """The look at the whole file is costly; behind the first ones each hunk is judged by itself."""
     lines = [f"line_{n}();" for n in range(400)]
     said = {n: f"x = “{n}”;" if n == 398 else f"// “{n}”" for n in range(0, 400, 2)}
-    hunks = tuple(
-        hunk(f" line_{n}();\n+{added}\n line_{n + 1}();", n + 1) for n, added in said.items()
-    )
+    hunks = tuple(hunk(f" line_{n}();\n+{added}\n line_{n + 1}();", n + 1) for n, added in said.items())
     with pytest.raises(OperationError) as fault:
         apply.apply(Diff(hunks), "".join(f"{line}\n" for line in lines), path="a.js")
     assert "hunk 200 of 200 looks damaged" in fault.value.reason

@@ -65,9 +65,7 @@ def test_a_search_that_has_lost_its_indentation_is_asked_for_again() -> None:
         ("# ...but not twice\n", "a.py", ""),
     ],
 )
-def test_a_line_that_stands_for_others_is_found_in_a_whole_file(
-    body: str, path: str, line: str
-) -> None:
+def test_a_line_that_stands_for_others_is_found_in_a_whole_file(body: str, path: str, line: str) -> None:
     """A part never takes the place of a whole file; a line that stood there before is a line."""
     assert elisions.elision_in(body, "# old ...\n", path) == line
     assert not line or elisions.elision_in(body, f"x\n{line}\n", path) == ""
@@ -81,9 +79,7 @@ _LINES = st.lists(
 
 
 @given(_LINES, _LINES, _LINES)
-def test_a_search_that_fits_is_never_mended(
-    before: list[str], search: list[str], replace: list[str]
-) -> None:
+def test_a_search_that_fits_is_never_mended(before: list[str], search: list[str], replace: list[str]) -> None:
     """A clean edit is never altered: REPLACE arrives letter by letter, or nothing changes."""
     text = "".join(f"{line}\n" for line in (*before, "<here>", *search, "<there>"))
     wanted = ["<here>", *search, "<there>"]

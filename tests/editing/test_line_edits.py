@@ -13,9 +13,7 @@ from tests import reply_table
 from tests.rows import each_row
 
 
-def after(
-    text: str, path: str, start: int, end: int, body: str, arrival: Arrival = AS_IT_IS
-) -> str:
+def after(text: str, path: str, start: int, end: int, body: str, arrival: Arrival = AS_IT_IS) -> str:
     """What a body makes of a file; what is asked for again, if it is."""
     try:
         return apply.apply(LineRange(start, end, body), text, arrival, path=path).text
@@ -71,9 +69,7 @@ def test_what_becomes_of_lines_with_another_indentation(
 @pytest.mark.parametrize("path", ["a.md", "a.py"])
 def test_a_body_of_one_blank_line_is_one(path: str, tmp_path: Path) -> None:
     """With blank lines between all tags, too: a clean answer is never refused."""
-    edit = (
-        f'Sure.\n\n[EDIT_FILE path="{path}" start_line="2" end_line="2"]\n\n[/EDIT_FILE]\n\n[END]\n'
-    )
+    edit = f'Sure.\n\n[EDIT_FILE path="{path}" start_line="2" end_line="2"]\n\n[/EDIT_FILE]\n\n[END]\n'
     done = reply_table.execute(edit, {path: b"x = 1\ny = 2\nz = 3\n"}, tmp_path)
     assert (done.files, done.problems) == ({path: b"x = 1\n\nz = 3\n"}, [])
 
@@ -124,9 +120,7 @@ def test_the_numbers_of_a_request_are_undone_wherever_they_are_copied(
 def test_numbers_with_a_bar_are_text_where_the_file_has_such(tmp_path: Path) -> None:
     """A clean answer is never altered."""
     old = "6 | a\n7 | b\n"
-    answer = (
-        '[EDIT_FILE path="a.txt" start_line="2" end_line="2"]\n1 | 6 | a\n7 | c\n[/EDIT_FILE]\n'
-    )
+    answer = '[EDIT_FILE path="a.txt" start_line="2" end_line="2"]\n1 | 6 | a\n7 | c\n[/EDIT_FILE]\n'
     done = reply_table.execute(answer, {"a.txt": old.encode()}, tmp_path)
     assert done.files["a.txt"] == b"6 | a\n1 | 6 | a\n7 | c\n"
 

@@ -82,16 +82,12 @@ def test_cells_are_shown_and_edited(text: str) -> None:
 
 def test_lines_come_and_go_in_the_way_of_the_file() -> None:
     new = notebooks.written(TEXT, SHOWN.replace("import math\n", "import math\nimport os\n"))
-    assert new == TEXT.replace(
-        '    "import math\\n",\n', '    "import math\\n",\n    "import os\\n",\n'
-    )
+    assert new == TEXT.replace('    "import math\\n",\n', '    "import math\\n",\n    "import os\\n",\n')
     new = notebooks.written(TEXT, SHOWN.replace("(code)\n\n", "(code)\na\nb\n"))
     assert new == TEXT.replace('"source": []', '"source": [\n    "a\\n",\n    "b"\n   ]')
     new = notebooks.written(TEXT, SHOWN.replace("# Sums\nfür alle\n", "\n"))
     assert json.loads(new)["cells"][0]["source"] == []
-    assert (
-        new.partition("]")[2].partition("cells")[2] == TEXT.partition("]")[2].partition("cells")[2]
-    )
+    assert new.partition("]")[2].partition("cells")[2] == TEXT.partition("]")[2].partition("cells")[2]
 
 
 @each_row(
@@ -191,9 +187,7 @@ def test_a_session_shows_and_edits_a_notebook(tmp_path: Path) -> None:
         assert "[OK] EDIT_FILE" in told
         assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
         # The chat may mean the lines of the JSON, if it wrote that itself.
-        told = live.answer(
-            '[EDIT_FILE path="n.ipynb" start_line="3" end_line="3"]\nx\n[/EDIT_FILE]'
-        )
+        told = live.answer('[EDIT_FILE path="n.ipynb" start_line="3" end_line="3"]\nx\n[/EDIT_FILE]')
         assert "send the edit with SEARCH and REPLACE" in told
         assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
         told = live.answer(f'[CREATE_FILE path="n.ipynb"]\n{SHOWN}[/CREATE_FILE]')

@@ -15,9 +15,7 @@ from codingagent.protocols.tags import repair, tag_lines
 from tests.rows import each_row
 
 REPAIRS = Path(__file__).parents[2] / "codingagent" / "docs" / "repairs.md"
-CODE = (
-    "def total(items):\n    net = 0\n    for each in items:\n        net += each\n    return net\n"
-)
+CODE = "def total(items):\n    net = 0\n    for each in items:\n        net += each\n    return net\n"
 TABBED = CODE.replace("    ", "\t")
 
 # Of each rule: a body, its file, what is on disk, and how it came.

@@ -59,9 +59,7 @@ def test_work_without_end_is_refused() -> None:
         ("a", "a", "a\n", None),
     ],
 )
-def test_its_hunk_is_the_lines_that_changed(
-    old: str, new: str, text: str, hunk: Hunk | None
-) -> None:
+def test_its_hunk_is_the_lines_that_changed(old: str, new: str, text: str, hunk: Hunk | None) -> None:
     """The result shows the lines around the change."""
     found = substitute([Substitution(old, new)], text).hunks
     assert found == (() if hunk is None else (hunk,))
@@ -72,9 +70,7 @@ def test_it_does_what_replacing_once_does(text: str, pairs: list[tuple[str, str]
     """A second opinion: str.replace with a count of one."""
     expected: str | None = text
     for old, new in pairs:
-        expected = (
-            None if expected is None or old not in expected else expected.replace(old, new, 1)
-        )
+        expected = None if expected is None or old not in expected else expected.replace(old, new, 1)
     try:
         found = substitute([Substitution(*pair) for pair in pairs], text)
     except OperationError:

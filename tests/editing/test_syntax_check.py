@@ -33,9 +33,7 @@ DEEP = 100_000
         ("a.toml", "a = 1\na = 2\n", SyntaxFault(2, "Cannot overwrite a value")),
     ],
 )
-def test_what_cannot_be_read_is_a_fault_with_its_line(
-    path: str, text: str, fault: SyntaxFault
-) -> None:
+def test_what_cannot_be_read_is_a_fault_with_its_line(path: str, text: str, fault: SyntaxFault) -> None:
     """The model mends it from the line and the parser's words."""
     assert syntax_check.find_fault(path, text) == fault
     assert syntax_check.parses(path, text) is not True
@@ -96,9 +94,7 @@ def test_what_python_warns_of_is_not_shown() -> None:
 @given(st.sampled_from(["a.py", "a.json", "a.toml"]), st.text())
 def test_reading_never_raises(path: str, text: str) -> None:
     """Whatever the text, there is one answer."""
-    assert (syntax_check.find_fault(path, text) is None) or syntax_check.parses(
-        path, text
-    ) is not True
+    assert (syntax_check.find_fault(path, text) is None) or syntax_check.parses(path, text) is not True
 
 
 OLD = (

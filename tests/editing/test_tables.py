@@ -25,9 +25,7 @@ def show_edit(case: Case) -> str:
         edited = apply.apply(_change(change), old, _arrival(came), path=path)
     except OperationError as fault:
         return f"refused: {fault.reason}"
-    hunks = " ".join(
-        f"{h.old_start},{h.old_count}>{h.new_start},{h.new_count}" for h in edited.hunks
-    )
+    hunks = " ".join(f"{h.old_start},{h.old_count}>{h.new_start},{h.new_count}" for h in edited.hunks)
     return " · ".join([_changes(old, edited.text), hunks, *edited.notes])
 
 

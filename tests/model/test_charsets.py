@@ -30,15 +30,11 @@ def files(lines: list[str], size: int) -> Iterator[str]:
     """Yield texts, programs and tables of so many lines."""
     some = list(itertools.islice(itertools.cycle(lines), size))
     yield "".join(f"{line}\n" for line in some)
-    yield "".join(
-        f"    total += price * {number}  # {line}\n\n" for number, line in enumerate(some)
-    )
+    yield "".join(f"    total += price * {number}  # {line}\n\n" for number, line in enumerate(some))
     yield "".join(f'msg_{number} = "{line}";\r\n' for number, line in enumerate(some))
 
 
-@pytest.mark.parametrize(
-    "size", [1, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 100))]
-)
+@pytest.mark.parametrize("size", [1, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 100))])
 def test_no_language_in_no_encoding_gets_wrong_bytes(size: int) -> None:
     """A line is added, others are changed: the bytes are right, or nothing is written and it is said."""
     count: Counter[str] = Counter()
@@ -71,10 +67,7 @@ def test_what_two_encodings_write_alike_is_written_and_what_they_do_not_is_refus
     with pytest.raises(OperationError) as caught:
         found.encode(f"{found.text}\n5 €")
     assert caught.value.reason.startswith("The file is not UTF-8, and which encoding it has (")
-    assert (
-        "is not certain. Nothing was written: '€' is not the same bytes in all"
-        in caught.value.reason
-    )
+    assert "is not certain. Nothing was written: '€' is not the same bytes in all" in caught.value.reason
 
 
 def test_neighbours_tell_what_one_line_does_not() -> None:
@@ -139,9 +132,7 @@ def test_a_file_is_utf_8_only_if_all_of_it_is() -> None:
     with pytest.raises(OperationError, match="is not certain"):
         found.encode(f"{found.text}é\n")
     # What programs left that took half of a file for UTF-8.
-    mixed = "中文的注释。\n".encode() + "".join(f"{each}\n" for each in SAMPLES["zh"][1]).encode(
-        "gbk"
-    )
+    mixed = "中文的注释。\n".encode() + "".join(f"{each}\n" for each in SAMPLES["zh"][1]).encode("gbk")
     assert guessed(mixed).encode(f"{guessed(mixed).text}x\n") == mixed + b"x\n"
     with pytest.raises(OperationError, match="is not certain"):
         guessed(mixed).encode("新的\n")
@@ -162,9 +153,7 @@ def test_an_edit_can_not_make_a_coding_line_lie() -> None:
     with pytest.raises(OperationError, match="would say that it is koi8-r, but the file is cp1251"):
         found.encode(f"# coding: koi8-r\n{found.text}")
     assert found.encode(f"# coding: cp1251\n{found.text}") == b"# coding: cp1251\n" + data
-    assert guessed(b"x\n").encode("# coding: koi8-r\n# ё\n") == "# coding: koi8-r\n# ё\n".encode(
-        "koi8-r"
-    )
+    assert guessed(b"x\n").encode("# coding: koi8-r\n# ё\n") == "# coding: koi8-r\n# ё\n".encode("koi8-r")
     with pytest.raises(OperationError, match=r"The file is cp1251, which has no '\\u4e2d' \(中\)"):
         guessed(data, charset="cp1251").encode("中")
 

@@ -56,9 +56,7 @@ def test_failures_of_the_common_runners_are_read(runner: str, expected: str) -> 
 def test_several_runners_in_one_output_are_read_in_turn() -> None:
     """`npm test && pytest`, `make test`: each names its own, and each failure stands whole."""
     output = printed_by("vitest-4.1.12") + printed_by("go-1.27.3") + printed_by("rspec-3.12.0")
-    output += (
-        "_____ test_a _____\na.py:3: E\n=== short test summary info ===\nFAILED a.py::test_a - x\n"
-    )
+    output += "_____ test_a _____\na.py:3: E\n=== short test summary info ===\nFAILED a.py::test_a - x\n"
     names = check_outcome.failures_in(ran("make test", 1, output)).names
     assert names[1:4:2] == ("calc.test.ts > Calc > adds", "TestAdds/two")
     assert names[-2:] == ("Calc of two divides", "a.py::test_a")
@@ -120,13 +118,10 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
 
     text = "..F.  [ 80%]\na.py::test_x PASSED [ 90%]\n=== FAILURES ===\n"
     text += "".join(
-        failed(f"test_{n}", "raise ConnectionError" if n % 2 else f"assert {'x' * n}")
-        for n in range(40)
+        failed(f"test_{n}", "raise ConnectionError" if n % 2 else f"assert {'x' * n}") for n in range(40)
     )
     text += "=== warnings summary ===\na.py:1: DeprecationWarning\n-- Docs: https\n"
-    text += (
-        "=== short test summary info ===\nFAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n"
-    )
+    text += "=== short test summary info ===\nFAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n"
     told = check_outcome.brief(text * 3)
     assert len(told) < 6100
     told = check_outcome.brief(text)
@@ -139,9 +134,7 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     assert "left out" not in told
     old = check_outcome.brief(text, ["a.py::test_0", "a.py::test_1"])
     assert old.startswith("=== FAILURES ===\n_________ test_2 _________\n")
-    long = check_outcome.brief(
-        "".join(failed(f"test_{n}", f"assert {'x' * n * 99}") for n in range(9))
-    )
+    long = check_outcome.brief("".join(failed(f"test_{n}", f"assert {'x' * n * 99}") for n in range(9)))
     assert "more failures left out" in long
     assert len(long) < 6100
     assert check_outcome.brief("x\n" * 9) == "x\n" * 9

@@ -75,9 +75,7 @@ def test_damaged_base64_is_refused(body: str) -> None:
 def test_an_until_that_is_no_token_is_refused(token: str) -> None:
     """Design, tag blocks: `until="TOKEN"`; what can't be found again is refused."""
     block = Block("CREATE_FILE", (("path", "a"), ("until", token)), "x\n", 1)
-    with pytest.raises(
-        OperationError, match=r"^Invalid until '.*'; write letters, digits and -_\. only$"
-    ):
+    with pytest.raises(OperationError, match=r"^Invalid until '.*'; write letters, digits and -_\. only$"):
         decoder.decode(block)
 
 

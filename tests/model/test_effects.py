@@ -103,9 +103,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
         (CommandRan("make", 0, "", 1.0), (EVERYWHERE,)),
     ],
 )
-def test_what_came_of_it_says_what_was_changed(
-    event: Event, changes: tuple[PathChange, ...]
-) -> None:
+def test_what_came_of_it_says_what_was_changed(event: Event, changes: tuple[PathChange, ...]) -> None:
     """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
     assert event.changes == changes
     assert event.kind in {operation.kind for operation in KINDS}

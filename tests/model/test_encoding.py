@@ -96,9 +96,7 @@ def test_text_that_the_files_encoding_has_not_is_refused() -> None:
 def test_an_edit_keeps_the_mark_and_the_encoding() -> None:
     """Design, tag blocks: EDIT_FILE keeps the byte-order mark."""
     assert decoded(b"\xef\xbb\xbfa\n").encode("b\n") == b"\xef\xbb\xbfb\n"
-    assert decoded("a\n".encode("utf-16")).encode("é\n") == codecs.BOM_UTF16_LE + "é\n".encode(
-        "utf-16-le"
-    )
+    assert decoded("a\n".encode("utf-16")).encode("é\n") == codecs.BOM_UTF16_LE + "é\n".encode("utf-16-le")
     assert decoded(b"\xc3\xa9\xff").encode("x\udcff") == b"x\xff"
     assert decoded(b"\xe9").encode("é!") == b"\xe9!"
 

@@ -55,9 +55,7 @@ def test_a_closed_or_renamed_file_is_finished_at_once() -> None:
 
 
 @pytest.mark.parametrize(("is_open", "finished"), [(False, True), (None, False), (True, False)])
-def test_a_file_that_appeared_is_finished_if_nobody_writes_it(
-    is_open: bool | None, finished: bool
-) -> None:
+def test_a_file_that_appeared_is_finished_if_nobody_writes_it(is_open: bool | None, finished: bool) -> None:
     """Design, the inbox: renamed into place; a new file that is being written looks alike."""
     now = replace(_FIRST, is_open=is_open)
     assert is_finished(now, now, Hint.APPEARED) is finished

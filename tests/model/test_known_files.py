@@ -33,9 +33,7 @@ RAN = CommandRan("make", 0, "", 1.0)
 ENDED = TurnEnded(1, (), LATER)
 
 
-def change(
-    event: Event, before: str, after: str | None, *, is_unseen: bool = False
-) -> list[Record]:
+def change(event: Event, before: str, after: str | None, *, is_unseen: bool = False) -> list[Record]:
     changes = (ContentChange("a", before, after),)
     start = OperationStarted(0, Kind.EDIT_FILE, "a", LATER, changes, event, is_unseen=is_unseen)
     return [start, OperationEnded(0, event, LATER)]
@@ -65,17 +63,13 @@ def test_a_turn_makes_known_what_it_writes(records: list[Record], known: str) ->
 
 def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
     """It knows the lines around the edit."""
-    session = session_of(
-        RequestWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED
-    )
+    session = session_of(RequestWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED)
     assert session.digest_known("a") is None
 
 
 def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
     """A refused file's change is in the request, even if the file did not fit there."""
-    refused = OperationEnded(
-        0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="theirs"), LATER
-    )
+    refused = OperationEnded(0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="theirs"), LATER)
     turn = (SHOWN, TAKEN, refused, ENDED)
     assert session_of(*turn, RequestWritten(2, LATER)).digest_known("a") == "theirs"
     later = RequestWritten(2, LATER, (ShownFile("a", "later"),))
@@ -101,8 +95,7 @@ def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(
     """A command, the check, an undo: from its beginning to its end, and no longer."""
     session = session_of(SHOWN, *records)
     assert [
-        session.is_ours(NS + after_ms * 10**6)
-        for after_ms in (0, 400, 490, 500, 1999, 2000, 2010, 60_000)
+        session.is_ours(NS + after_ms * 10**6) for after_ms in (0, 400, 490, 500, 1999, 2000, 2010, 60_000)
     ] == [False, False, True, True, True, True, False, False]
 
 

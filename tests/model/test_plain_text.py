@@ -14,9 +14,7 @@ from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
-@each_row(
-    ("text", "whole"), [("", ""), ("a\nb", "a\nb"), ("é→", "é→"), ("caf\udce9 \ud800", "caf? ?")]
-)
+@each_row(("text", "whole"), [("", ""), ("a\nb", "a\nb"), ("é→", "é→"), ("caf\udce9 \ud800", "caf? ?")])
 def test_half_characters_become_question_marks(text: str, whole: str) -> None:
     """No UTF-8 and no JSON can hold them."""
     assert plain_text.without_halves(text) == whole
@@ -148,9 +146,7 @@ def test_head_and_tail_stay_and_the_gap_is_counted() -> None:
 
 def test_what_was_never_kept_is_counted_too() -> None:
     """Design, the outbox: the gap says what is missing, wherever it was lost."""
-    assert (
-        plain_text.clip_middle("abcd", 4000, 1_000_000) == "ab\n… 1000000 characters left out …\ncd"
-    )
+    assert plain_text.clip_middle("abcd", 4000, 1_000_000) == "ab\n… 1000000 characters left out …\ncd"
     assert "… 1002000 characters left out …" in plain_text.clip_middle("x" * 6000, 4000, 1_000_000)
 
 
@@ -168,9 +164,7 @@ def test_whole_lines_are_kept_where_a_line_end_is_near() -> None:
     st.integers(2, 60),
     st.integers(0, 50),
 )
-def test_clipped_text_is_bounded_and_the_numbers_add_up(
-    text: str, limit: int, dropped: int
-) -> None:
+def test_clipped_text_is_bounded_and_the_numbers_add_up(text: str, limit: int, dropped: int) -> None:
     """Design, the outbox: at most so many characters, and one line that says what is missing."""
     clipped = plain_text.clip_middle(text, limit, dropped)
     if clipped == text:
@@ -290,9 +284,7 @@ def test_what_is_invisible_is_shown_escaped(show: Callable[[str], str]) -> None:
 
 def test_what_a_screen_can_show_stays() -> None:
     """Wide spaces and the icons of terminal fonts are seen, and so are all scripts."""
-    text = (
-        "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום ❤\ufe0f ℹ\ufe0f 1\ufe0f\u20e3 葛\U000e0100 ᠠ\u180b"
-    )
+    text = "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום ❤\ufe0f ℹ\ufe0f 1\ufe0f\u20e3 葛\U000e0100 ᠠ\u180b"
     assert plain_text.on_screen(text) == text
     joined = "👩\u200d💻 ❤\ufe0f\u200d🔥 می\u200cخواهم क्\u200dष"
     assert plain_text.on_screen(joined) == plain_text.unmasked(joined) == joined

@@ -127,16 +127,12 @@ def test_a_reopened_session_keeps_its_last_results() -> None:
     assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
     assert session.notes == ("the user goes on after your DONE: what FAILED above is still to do",)
     session = session_of(*turn(Finished("ok")), SessionReopened(LATER))
-    assert session.notes == (
-        "the user goes on after your DONE: do what they say, or what is missing",
-    )
+    assert session.notes == ("the user goes on after your DONE: do what they say, or what is missing",)
 
 
 def test_results_are_those_of_the_last_turn() -> None:
     """Specification 003, previous command results: of the LLM's last response."""
-    session = session_of(
-        *turn(_MADE, notes=("a",)), *turn(FileDeleted("b"), sequence=2, notes=("b",))
-    )
+    session = session_of(*turn(_MADE, notes=("a",)), *turn(FileDeleted("b"), sequence=2, notes=("b",)))
     assert session.results == (FileDeleted("b"),)
     assert session.notes == ("b",)
 
@@ -206,9 +202,7 @@ def test_no_records_are_no_session() -> None:
         (turn(Finished("ok")), _TAKEN),
     ],
 )
-def test_a_record_that_cannot_follow_is_an_error(
-    before: tuple[Record, ...], record: Record
-) -> None:
+def test_a_record_that_cannot_follow_is_an_error(before: tuple[Record, ...], record: Record) -> None:
     """Design, nothing is lost: a damaged session is reported, never guessed at."""
     session = session_of(*before)
     with pytest.raises(ValueError):
@@ -282,9 +276,7 @@ def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
 
 def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     """Design, undo: the request need not wait for it; until it comes it is known what it is to hold."""
-    start = OperationStarted(
-        0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE
-    )
+    start = OperationStarted(0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE)
     records: tuple[Record, ...] = (
         RequestWritten(1, LATER),
         AnswerTaken(1, "r", "d", LATER),
@@ -311,9 +303,7 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
 
 def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> None:
     """Design, undo: what the person did where a turn paused is theirs."""
-    start = OperationStarted(
-        0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE
-    )
+    start = OperationStarted(0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE)
     records: tuple[Record, ...] = (
         RequestWritten(1, LATER),
         AnswerTaken(1, "r", "d", LATER),
@@ -370,9 +360,7 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(MessageShown, _TEXT, notes=_NOTES),
     st.builds(Finished, _TEXT, notes=_NOTES),
     st.builds(Refused, _KINDS, _TEXT, _TEXT, _TEXT, notes=_NOTES),
-    st.builds(
-        FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, notes=_NOTES
-    ),
+    st.builds(FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, notes=_NOTES),
     st.builds(Denied, _KINDS, _TEXT, _NOTES, _TEXT, _TEXT, notes=_NOTES),
 )
 _QUESTIONS = st.builds(Question, _KINDS, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
@@ -462,14 +450,8 @@ def test_nothing_is_known_that_the_journal_does_not_know(
             session.sequence - 1,
             session.sequence,
         }
-        paths = {
-            event.path
-            for event in known
-            if isinstance(event, FileCreated | FileEdited | FileFetched)
-        }
-        paths.update(
-            path for event in known if isinstance(event, FileRequested) for path in event.paths
-        )
+        paths = {event.path for event in known if isinstance(event, FileCreated | FileEdited | FileFetched)}
+        paths.update(path for event in known if isinstance(event, FileRequested) for path in event.paths)
         assert session.touched <= paths
         assert session.updated_at == records[cut - 1].at
     for record in records[cut:]:

@@ -146,9 +146,7 @@ def test_each_setting_has_a_meaning() -> None:
 
 
 _VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.dates()
-    ),
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.dates()),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
     ),
@@ -168,9 +166,7 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
         max_size=2,
     ),
 )
-def test_settings_are_used_or_refused_in_words(
-    values: dict[str, Any], variables: dict[str, str]
-) -> None:
+def test_settings_are_used_or_refused_in_words(values: dict[str, Any], variables: dict[str, str]) -> None:
     """Design, the command line: a traceback is a bug."""
     try:
         found = settings.resolve(

@@ -58,9 +58,7 @@ class Served:
 
     def start(self) -> None:
         words = ("page", "--here", "--no-open", *self._options)
-        self._process = warm.start_command(
-            *words, cwd=self.folder, stdout=subprocess.PIPE, text=True
-        )
+        self._process = warm.start_command(*words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().rpartition(" ")[2].strip()
 

@@ -35,9 +35,7 @@ def records_of(workspace: Path, turns: int, operations: int) -> list[Record]:
     """Return a session in which a turn's last operation fails."""
     found: list[Record] = [SessionStarted(SESSION_ID, "a task", str(workspace), CREATED_AT)]
     for number in range(1, turns + 1):
-        made = [
-            FileCreated(f"{number}/{each}.txt", 2, replaced=False) for each in range(operations)
-        ]
+        made = [FileCreated(f"{number}/{each}.txt", 2, replaced=False) for each in range(operations)]
         for record in turn(*made, Refused(Kind.DELETE_FILE, f"no {number}"), sequence=number):
             if isinstance(record, OperationEnded):
                 found.append(OperationStarted(record.index, record.event.kind, "x", LATER))

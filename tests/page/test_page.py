@@ -161,9 +161,7 @@ def _tab_to(page: Page, wanted: Locator) -> None:
     pytest.fail("no Tab leads there")
 
 
-def test_turns_are_undone_once_and_each_tab_and_terminal_shows_them(
-    page: Page, project: Path
-) -> None:
+def test_turns_are_undone_once_and_each_tab_and_terminal_shows_them(page: Page, project: Path) -> None:
     """Double clicks do once, and a late Stop stops nothing."""
     with served(project) as found:
         page.goto(found.address)
@@ -209,15 +207,11 @@ def test_turns_are_undone_once_and_each_tab_and_terminal_shows_them(
 
 
 def _in_terminal(found: Served, *words: str) -> None:
-    done = warm.run_command(
-        "--home", str(found.home), *words, cwd=found.folder, stdout=subprocess.DEVNULL
-    )
+    done = warm.run_command("--home", str(found.home), *words, cwd=found.folder, stdout=subprocess.DEVNULL)
     assert done.returncode == 0
 
 
-def test_a_command_is_stopped_approved_and_a_killed_page_loses_nothing(
-    page: Page, project: Path
-) -> None:
+def test_a_command_is_stopped_approved_and_a_killed_page_loses_nothing(page: Page, project: Path) -> None:
     needs_bwrap()
     (project / "build").mkdir()
     (project / "build" / "x").write_text("x")
@@ -391,9 +385,7 @@ class _Heir(_Other):
     do_POST = do_GET  # noqa: N815  # as http.server calls it
 
 
-def test_a_reloaded_tab_gives_who_has_the_port_then_no_hold_on_others(
-    page: Page, project: Path
-) -> None:
+def test_a_reloaded_tab_gives_who_has_the_port_then_no_hold_on_others(page: Page, project: Path) -> None:
     """Nor what the tab kept, nor the tab that opened it, nor a script for a later page on that port."""
     with served(project) as found:
         port = int(urlsplit(found.address).port or 0)
@@ -619,9 +611,7 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         expect(page.locator("#attached")).to_contain_text("other.csv")
         drop(page, "absent.txt", b"of another folder")
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
-        page.get_by_label("The command that checks").fill(
-            "python3 -m unittest discover -s tests -t ."
-        )
+        page.get_by_label("The command that checks").fill("python3 -m unittest discover -s tests -t .")
         page.get_by_role("button", name="Run it now").click()
         expect(page.get_by_text("It fails now, before any change")).to_be_visible()
         page.get_by_role("button", name="Write the first request").click()
@@ -641,9 +631,7 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         assert link.get_attribute("rel") == "noopener noreferrer"
         expect(page.get_by_text("Attach beside it")).to_be_visible()
         assert page.locator("a[href*=beside]").count() == 1
-        asking = (
-            "fetch(location.pathname + '/beside?path=docs/notes.txt').then(each => each.status)"
-        )
+        asking = "fetch(location.pathname + '/beside?path=docs/notes.txt').then(each => each.status)"
         assert page.evaluate(asking) in (404, 422)
         with page.expect_download() as download:
             page.get_by_role("link", name="shot.png").click()

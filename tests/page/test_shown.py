@@ -32,10 +32,7 @@ def test_a_name_is_the_files_own_however_git_writes_it() -> None:
 
 
 def test_lines_are_whole_and_what_is_cut_is_said() -> None:
-    text = (
-        HEAD.format("a/a.py", "b/a.py")
-        + '@@ -1 +1,2 @@\n-x\n+evil("👩\u200d💻")\r# fine\n+\x9d; y\n'
-    )
+    text = HEAD.format("a/a.py", "b/a.py") + '@@ -1 +1,2 @@\n-x\n+evil("👩\u200d💻")\r# fine\n+\x9d; y\n'
     (found,) = files_of(text + "\\ No newline at end of file\n… 9 more lines")
     assert text_of(found) == [
         "x",

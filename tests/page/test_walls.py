@@ -39,9 +39,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield page
 
 
-def ask(
-    page: Served, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str | None
-) -> Any:
+def ask(page: Served, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str | None) -> Any:
     """Send a request; a header whose value is None is left out."""
     own = urlsplit(page.address)
     connection = http.client.HTTPConnection("127.0.0.1", own.port)
@@ -129,9 +127,7 @@ def _files(folder: Path) -> dict[Path, bytes]:
     return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
 
-def test_a_server_proves_itself_by_a_secret_that_no_request_shows(
-    found: Served, keys: Keys
-) -> None:
+def test_a_server_proves_itself_by_a_secret_that_no_request_shows(found: Served, keys: Keys) -> None:
     """Each document has one of its own, also one that only a cookie asked for: none proves for another."""
     seen = set()
     for path in (f"/?{urlsplit(found.address).query}", "/", "/"):
@@ -209,9 +205,7 @@ def test_a_request_that_takes_too_long_to_come_is_ended() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc to look in")
-def test_no_other_user_sees_what_the_person_typed(
-    found: Served, keys: Keys, own: str, session: str
-) -> None:
+def test_no_other_user_sees_what_the_person_typed(found: Served, keys: Keys, own: str, session: str) -> None:
     """The words of a command line are everybody's; the process that has the check waits for an answer."""
     check = b"check=echo+typed-by-the-person"
     assert ask(found, f"{session}/check", "POST", check, Origin=own, **keys).status == 200
@@ -224,9 +218,7 @@ def test_no_other_user_sees_what_the_person_typed(
     assert session[3:].encode() not in told
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "localhost", "", None]
-)
+@pytest.mark.parametrize("host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "localhost", "", None])
 def test_a_name_of_somebody_else_gets_nothing(found: Served, cookie: str, host: str | None) -> None:
     """DNS rebinding: the browser thinks that it asks the other site. Localhost may be ::1, and not ours."""
     if host == "localhost":
@@ -294,9 +286,7 @@ def test_the_tree_of_files_ends_at_the_workspace(found: Served, keys: Keys, fold
 
 
 @pytest.mark.parametrize("other", ['ui={"a":1}', "foo@bar=1", "a=b c", "x", "ü=ü", '="'])
-def test_a_cookie_of_another_server_locks_nobody_out(
-    found: Served, cookie: str, other: str
-) -> None:
+def test_a_cookie_of_another_server_locks_nobody_out(found: Served, cookie: str, other: str) -> None:
     """Cookies know no ports: any server on this machine can set one."""
     given = f"{other}; {cookie}".encode().decode("latin-1")
     assert ask(found, Cookie=given).status == 200
@@ -304,9 +294,7 @@ def test_a_cookie_of_another_server_locks_nobody_out(
 
 
 @pytest.mark.parametrize("body", ["task=a%00b", "task=x&check=%00", "task=a\0b"])
-def test_a_nul_in_a_field_is_refused_in_words(
-    found: Served, keys: Keys, own: str, body: str
-) -> None:
+def test_a_nul_in_a_field_is_refused_in_words(found: Served, keys: Keys, own: str, body: str) -> None:
     before = _files(found.home)
     response = ask(found, "/begin", "POST", body.encode(), Origin=own, **keys)
     assert response.status == 422

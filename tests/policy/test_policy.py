@@ -42,9 +42,7 @@ def said(verdict: Verdict) -> str:
     if isinstance(verdict, Allow):
         return "allow"
     rules = (verdict.rule,) if isinstance(verdict, Deny) else verdict.rules
-    plain = [
-        re.sub(r"^shell\.(approval_required: |blocked_commands: )?", "", rule) for rule in rules
-    ]
+    plain = [re.sub(r"^shell\.(approval_required: |blocked_commands: )?", "", rule) for rule in rules]
     return f"{'deny' if isinstance(verdict, Deny) else 'ask'}: {', '.join(plain)}"
 
 
@@ -369,9 +367,7 @@ def test_a_document_changes_what_it_names_and_inherits_the_rest() -> None:
         ),
     ],
 )
-def test_a_document_that_cannot_be_used_is_refused(
-    document: dict[str, object], message: str
-) -> None:
+def test_a_document_that_cannot_be_used_is_refused(document: dict[str, object], message: str) -> None:
     """Errors say what, where, and what to do instead."""
     with pytest.raises(UsageError) as caught:
         from_document(document, "p.toml")

@@ -62,9 +62,7 @@ class Site:
         return self.root / "outside"
 
     def sandbox(self) -> Bubblewrap:
-        found = bubblewrap_for(
-            self.workspace, self.hidden, self.root / "session" / "tmp", self.has_network
-        )
+        found = bubblewrap_for(self.workspace, self.hidden, self.root / "session" / "tmp", self.has_network)
         assert found is not None
         return replace(found, home=self.home or self.person, tools=(*found.tools, *self.tools))
 
@@ -149,9 +147,7 @@ def test_a_bubblewrap_that_cannot_make_namespaces_is_none(
 
 
 @pytest.mark.parametrize("program", ["failing", "confining nothing", "silent", "not there"])
-def test_require_never_downgrades(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
-) -> None:
+def test_require_never_downgrades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """Design, sandbox: `require` refuses instead, whatever is wrong with what there is."""
     texts = {
         "failing": FAILING.format("no"),
@@ -277,9 +273,7 @@ FORGERIES: dict[str, Callable[[Site], str]] = {
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES.keys())
 @pytest.mark.one_in(2)
-def test_a_forged_git_file_brings_nothing_into_view(
-    site: Site, forge: Callable[[Site], str]
-) -> None:
+def test_a_forged_git_file_brings_nothing_into_view(site: Site, forge: Callable[[Site], str]) -> None:
     """Design, sandbox: a `.git` file, which a command may have made, is not believed by itself."""
     (site.workspace / ".git").write_text(f"gitdir: {forge(site)}\n", "utf-8")
     assert git_folders(site.workspace) == [site.workspace / ".git"]
@@ -430,9 +424,7 @@ def test_a_workspace_may_have_any_name(site: Site, name: str) -> None:
     assert (site.workspace / "here").exists()
 
 
-@pytest.mark.parametrize(
-    "home", ["unset", "/", "/usr/nobody", "inside", "no such folder", "a file"]
-)
+@pytest.mark.parametrize("home", ["unset", "/", "/usr/nobody", "inside", "no such folder", "a file"])
 @pytest.mark.one_in(2)
 def test_any_home_does(site: Site, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     """Design, sandbox: whatever HOME is, commands have one that they may write, and no one else's."""
@@ -526,9 +518,7 @@ def test_nothing_outside_can_be_written(site: Site) -> None:
     assert not [folder for folder in around if (folder / name).exists()]
 
 
-def test_tools_in_the_home_folder_are_seen_read_only(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tools_in_the_home_folder_are_seen_read_only(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design, sandbox: what is on PATH works, wherever the person has installed it."""
     tool = site.person / ".tool" / "bin" / "mytool"
     tool.parent.mkdir(parents=True)
@@ -541,9 +531,7 @@ def test_tools_in_the_home_folder_are_seen_read_only(
     assert SECRET not in site.says("cat ~/secret ~/.tool/../secret")
 
 
-def test_homes_below_a_folder_of_the_system_are_not_seen(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_homes_below_a_folder_of_the_system_are_not_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design, sandbox: not the person's home, and nobody else's, wherever they are."""
     needs_root()
     with tempfile.TemporaryDirectory(dir="/opt", prefix="codingagent-test-") as name:
@@ -583,9 +571,7 @@ def test_credentials_beside_tools_are_not_seen(site: Site, monkeypatch: pytest.M
     look = f"grep -rs {SECRET} {tool}; ls -A {tool}/.config {tool}/share/uv/credentials"
     assert site.says("mytool; other") == "it works\nthe other works"
     assert SECRET not in site.says(look)
-    assert "WROTE" not in site.says(
-        f"for f in .netrc etc/npmrc; do echo x >{tool}/$f && echo WROTE; done"
-    )
+    assert "WROTE" not in site.says(f"for f in .netrc etc/npmrc; do echo x >{tool}/$f && echo WROTE; done")
     with contextlib.closing(Runner(site.sandbox(), environment(os.environ))) as runner:
         for name in ("etc/uv.toml", "project/.env"):
             (tool / name).write_text(SECRET, "utf-8")
@@ -711,15 +697,11 @@ def test_a_sandbox_that_does_not_start_is_no_exit_code(site: Site) -> None:
     assert outcome.exit_code == -1
 
 
-@pytest.mark.parametrize(
-    "line", ["exit 0", "exit 7", "false", "no-such-program", "echo 'open quote"]
-)
+@pytest.mark.parametrize("line", ["exit 0", "exit 7", "false", "no-such-program", "echo 'open quote"])
 @pytest.mark.one_in(2)
 def test_the_exit_code_is_the_commands_own(site: Site, line: str) -> None:
     """Specification 003, RUN_COMMAND: the exit code is the same as without a sandbox."""
-    plain = subprocess.run(
-        ["/bin/sh", "-c", line], capture_output=True, check=False, cwd=site.workspace
-    )
+    plain = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False, cwd=site.workspace)
     assert site.run(line).exit_code == plain.returncode
 
 
@@ -876,10 +858,7 @@ def test_ordinary_work_is_done(site: Site, line: str, tool: str, expected: str) 
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool} here")
     site.home = Path.home()
-    if (
-        subprocess.run([tool, "--version"], capture_output=True, check=False).returncode
-        and tool != "sh"
-    ):
+    if subprocess.run([tool, "--version"], capture_output=True, check=False).returncode and tool != "sh":
         pytest.skip(f"{tool} does not work here without a sandbox either")
     outcome = site.run(line, 60)
     assert outcome.exit_code == 0, outcome.output

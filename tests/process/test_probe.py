@@ -14,9 +14,7 @@ from tests.sandboxes import SWITCH, needs_bwrap
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probe is for Linux")
 
 
-def test_a_sandbox_that_is_required_is_not_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sandbox_that_is_required_is_not_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandbox: without a sandbox these tests say why they are skipped, and fail where one must be."""
     broken_one = tmp_path / "bwrap"
     broken_one.write_text("#!/bin/sh\necho No permissions to create new namespace >&2\nexit 1\n")

@@ -285,9 +285,7 @@ def test_output_is_shown_as_it_comes(either: Run, tmp_path: Path) -> None:
         seen.append(text)
         (tmp_path / "seen").touch()
 
-    outcome = either(
-        "echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", HANG_S, show
-    )
+    outcome = either("echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", HANG_S, show)
     assert outcome.ended_by == "itself"
     assert "".join(seen) == "first\nsecond\n"
     assert len(seen) == 2
@@ -339,9 +337,7 @@ def test_a_file_without_end_is_ended(either: Run, tmp_path: Path, word: str) -> 
 MEMORY_BYTES = 150 * 2**20
 
 # In MiB: each is told how much to take, and then waits.
-TAKE = (
-    f"{sys.executable} -I -S -c \"import sys; x = b'x' * (int(sys.argv[1]) << 20); input()\" {{}}"
-)
+TAKE = f"{sys.executable} -I -S -c \"import sys; x = b'x' * (int(sys.argv[1]) << 20); input()\" {{}}"
 
 
 @pytest.fixture
@@ -410,9 +406,7 @@ def test_what_is_not_taken_does_not_count(bounded: Run, program: str) -> None:
 def test_where_all_memory_is_taken_commands_are_ended_first(bounded: Run) -> None:
     """Safety, runner: not the person's desktop, and not the agent."""
     own = Path("/proc/self/oom_score_adj").read_text("ascii")
-    assert bounded("cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj").output.startswith(
-        "1000\n"
-    )
+    assert bounded("cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj").output.startswith("1000\n")
     assert Path("/proc/self/oom_score_adj").read_text("ascii") == own
 
 
@@ -433,9 +427,7 @@ def test_how_much_a_command_may_take() -> None:
 @with_and_without_a_sandbox
 def test_stdin_is_empty_and_there_is_no_terminal(either: Run) -> None:
     """Design, commands: stdin empty, own session; anyone who asks gets no answer."""
-    outcome = either(
-        "cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none"
-    )
+    outcome = either("cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none")
     assert outcome.output.startswith("1\nno\n")
     assert outcome.output.endswith("none\n")
 
@@ -446,16 +438,12 @@ def test_a_command_leads_its_own_session(run: Run) -> None:
     assert shell == group == session
 
 
-def test_nothing_secret_is_in_the_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nothing_secret_is_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Design, commands: an allow list; nothing whose name looks like a secret passes unasked."""
     for name in ("SECRET_TOKEN", "OPENAI_API_KEY", "AWS_SESSION_TOKEN", "LD_PRELOAD", "PYTHONPATH"):
         monkeypatch.setenv(name, "canary-7f3a")
     with a_runner() as runner:
-        assert (
-            "canary-7f3a" not in runner.run("env; export -p", str(tmp_path), HANG_S, ignore).output
-        )
+        assert "canary-7f3a" not in runner.run("env; export -p", str(tmp_path), HANG_S, ignore).output
 
 
 def test_a_named_variable_passes(tmp_path: Path) -> None:
@@ -480,9 +468,7 @@ def test_the_usual_variables_pass_and_nobody_asks(tmp_path: Path) -> None:
         "LC_TIME": "C",
         "TMPDIR": "/t",
     }
-    with contextlib.closing(
-        Runner(Unconfined(), environment({**given, "TERM": "xterm"}))
-    ) as runner:
+    with contextlib.closing(Runner(Unconfined(), environment({**given, "TERM": "xterm"}))) as runner:
         lines = runner.run("env", str(tmp_path), HANG_S, ignore).output.splitlines()
     assert {f"{name}={value}" for name, value in given.items()} <= set(lines)
     expected = {"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
@@ -664,9 +650,7 @@ def test_one_that_stops_its_watcher_is_ended_by_another_thread_too(tmp_path: Pat
     with contextlib.closing(Runner(Unconfined(), environment(os.environ))) as runner:
         up = threading.Event()
         line = f"kill -STOP $PPID; echo up; sleep {marker}"
-        worker = threading.Thread(
-            target=lambda: runner.run(line, str(tmp_path), None, lambda _: up.set())
-        )
+        worker = threading.Thread(target=lambda: runner.run(line, str(tmp_path), None, lambda _: up.set()))
         worker.start()
         assert up.wait(HANG_S)
         runner.end_command()
@@ -709,9 +693,7 @@ print("ended", outcome.ended_by, flush=True)
 
 
 @contextlib.contextmanager
-def agent(
-    line: str, tmp_path: Path, tier: str, limit_s: float
-) -> Iterator["subprocess.Popen[bytes]"]:
+def agent(line: str, tmp_path: Path, tier: str, limit_s: float) -> Iterator["subprocess.Popen[bytes]"]:
     """Runs a shell line in an agent that can be killed."""
     if tier == "bwrap":
         needs_bwrap()
@@ -724,9 +706,7 @@ def agent(
 
 
 @in_each_tier
-def test_a_command_that_stops_its_guard_has_the_same_limit(
-    run: Run, tmp_path: Path, tier: str
-) -> None:
+def test_a_command_that_stops_its_guard_has_the_same_limit(run: Run, tmp_path: Path, tier: str) -> None:
     """Design, what it is: no command outlives its limit, also one that holds up its watcher."""
     marker = new_marker()
     line = f"echo up; kill -STOP $PPID; sleep {marker}"

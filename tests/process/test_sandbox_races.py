@@ -135,9 +135,7 @@ LOOK = "cat $(find . /tmp -name secret) 2>/dev/null; cat .git/etc/hostname .git/
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "target"), EXCHANGES.values(), ids=EXCHANGES.keys())
-def test_what_was_exchanged_after_the_look_is_not_mounted(
-    site: Site, name: str, target: str
-) -> None:
+def test_what_was_exchanged_after_the_look_is_not_mounted(site: Site, name: str, target: str) -> None:
     """Design, sandbox: what is mounted is what was looked at, else the command does not start."""
     place = Path(os.path.normpath(site.workspace / name))
     temporary = site.session / "tmp"

@@ -169,9 +169,7 @@ def test_all_other_calls_are_allowed(machine: str) -> None:
     refused = set(REFUSED)
     assert set(table) <= refused | special
     arch = AUDIT_ARCH[machine]
-    seen = {
-        number for number in range(1024) if simulate(program_of(machine), arch, number) != ALLOWED
-    }
+    seen = {number for number in range(1024) if simulate(program_of(machine), arch, number) != ALLOWED}
     # A socket of family 0 is refused too.
     expected = {table[name] for name in (refused | {"socket", "socketpair"}) if name in table}
     assert seen == expected
@@ -414,9 +412,7 @@ def test_the_kernel_refuses_by_argument(high: int) -> None:
         "TCGETS": ([table["ioctl"], none, up | 0x5401, 0], 9),
     }
     seen = real_errors([words for words, _ in cases.values()])
-    assert dict(zip(cases, seen, strict=True)) == {
-        name: error for name, (_, error) in cases.items()
-    }
+    assert dict(zip(cases, seen, strict=True)) == {name: error for name, (_, error) in cases.items()}
 
 
 def test_the_kernel_refuses_the_second_table() -> None:

@@ -153,9 +153,7 @@ def test_what_no_program_and_no_project_file_asks_for_is_not_seen(
     site.lay("go/pkg/mod/x")
     monkeypatch.setenv("PATH", "/nowhere:/usr/bin:/bin")
     if not shutil.which("go"):
-        assert (
-            site.says("ls ~/go") == f"ls: cannot access '{site.home}/go': No such file or directory"
-        )
+        assert site.says("ls ~/go") == f"ls: cannot access '{site.home}/go': No such file or directory"
     site.lay("tools/go", mode=0o755)
     monkeypatch.setenv("PATH", f"{site.home}/tools:/usr/bin:/bin")
     assert site.says("ls ~/go/pkg/mod") == "x"
@@ -167,9 +165,7 @@ def test_a_project_file_in_a_folder_of_the_project_asks_for_its_tool(site: Site)
     assert site.says("ls ~/.yarn/berry/cache") == "x"
 
 
-def test_a_variable_of_the_persons_leads_to_a_part(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_of_the_persons_leads_to_a_part(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that keeps its data elsewhere finds it there: the variable comes along, if it is a path."""
     site.lay("project/go.mod")
     site.lay("elsewhere/pkg/mod/x")
@@ -226,9 +222,7 @@ def test_links_in_a_part_lead_nowhere_outside(site: Site) -> None:
     site.lay(".npm/_cacache/x")
     (site.home / ".npm" / "_cacache" / "key").symlink_to(site.home / ".ssh" / "id")
     (site.home / ".npm" / "_cacache" / "all").symlink_to(site.home)
-    assert SECRET not in site.says(
-        "cd ~/.npm/_cacache; cat key all/.ssh/id all/secret; ls -A all/.ssh"
-    )
+    assert SECRET not in site.says("cd ~/.npm/_cacache; cat key all/.ssh/id all/secret; ls -A all/.ssh")
 
 
 def test_a_file_is_shown_only_without_a_secret(site: Site) -> None:
@@ -309,9 +303,7 @@ def test_what_is_left_in_a_layer_leads_no_later_command_astray(
     site.lay("tools/corepack", mode=0o755)
     site.lay(".cache/pre-commit/db")
     site.lay(".npm/_cacache/token", SECRET)
-    monkeypatch.setenv(
-        "PATH", f"{site.lay('.cache/program/bin/x', mode=0o755).parent}:/usr/bin:/bin"
-    )
+    monkeypatch.setenv("PATH", f"{site.lay('.cache/program/bin/x', mode=0o755).parent}:/usr/bin:/bin")
     before = site.theirs()
     said = site.says(
         "echo works; ls -R ~/.cache; cat ~/.cache/*/* ~/.cache/*/*/* ~/.npm/*/*; touch ~/.cache/node/made"
@@ -441,9 +433,7 @@ print(lays_over())
 """
     mount = f"mount -t overlay -o userxattr,{layers} overlay {site.root}/state"
     line = f"{mount} && exec {shlex.quote(sys.executable)} -c {shlex.quote(inside)}"
-    done = subprocess.run(
-        ["unshare", "-Urm", "sh", "-c", line], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["unshare", "-Urm", "sh", "-c", line], capture_output=True, text=True, check=False)
     if "mount:" in done.stderr:
         pytest.skip(f"no overlay can be mounted here: {done.stderr}")
     touched = f"touch: cannot touch '{site.home}/.npm/_cacache/y': Read-only file system"

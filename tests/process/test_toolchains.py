@@ -43,9 +43,7 @@ class Machine:
     def venv(self, folder: Path, home: str) -> Path:
         """Makes a virtual environment that says where its Python is; gives the folder of its programs."""
         (folder / "bin").mkdir(parents=True)
-        (folder / "pyvenv.cfg").write_text(
-            f"home = {home}\ninclude-system-site-packages = false\n", "utf-8"
-        )
+        (folder / "pyvenv.cfg").write_text(f"home = {home}\ninclude-system-site-packages = false\n", "utf-8")
         return folder / "bin"
 
     def given(self, *path: Path | str, prefixes: tuple[str, ...] = ()) -> list[str]:
@@ -325,9 +323,7 @@ LINKS = {
 
 
 @pytest.mark.parametrize(("name", "target", "path"), LINKS.values(), ids=LINKS.keys())
-def test_a_link_in_the_workspace_is_not_believed(
-    machine: Machine, name: str, target: str, path: str
-) -> None:
+def test_a_link_in_the_workspace_is_not_believed(machine: Machine, name: str, target: str, path: str) -> None:
     """Design, sandbox: what an answer could have laid brings nothing into view."""
     (machine.home / ".ssh" / "bin").mkdir()
     machine.tool("homes/person/private/bin/x")

@@ -18,9 +18,7 @@ from codingagent.process.output import Output
 from tests.helpers import REPOSITORY, new_marker, none_left
 from tests.rows import each_row
 
-linux = pytest.mark.skipif(
-    sys.platform != "linux", reason="/bin/sh stands for cmd, and /proc is asked"
-)
+linux = pytest.mark.skipif(sys.platform != "linux", reason="/bin/sh stands for cmd, and /proc is asked")
 
 CMD = r"C:\Windows\System32\cmd.exe"
 
@@ -99,9 +97,7 @@ def test_a_network_folder_is_refused_in_words() -> None:
     """cmd.exe would begin in C:\\Windows."""
     limits = windows.CommandLimits(1, None)
     outcome = windows.run("del *", r"\\server\share\x", {}, limits, lambda _: None, PLAIN)
-    assert outcome.failure.startswith(
-        r"cmd.exe does not work in a network folder (\\server\share\x)"
-    )
+    assert outcome.failure.startswith(r"cmd.exe does not work in a network folder (\\server\share\x)")
 
 
 @pytest.mark.parametrize("data", [b"a\xc3\xa9", b"a\xe9"])
@@ -137,9 +133,7 @@ class Group:
         pass
 
 
-def watched(
-    command: str, timeout_s: float | None = None, extras: Extras = PLAIN
-) -> tuple[Outcome, str]:
+def watched(command: str, timeout_s: float | None = None, extras: Extras = PLAIN) -> tuple[Outcome, str]:
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdout=subprocess.PIPE,
@@ -191,9 +185,7 @@ def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
         def show(text: str) -> None:
             threading.Event().wait(0.002 if text else 0)
 
-        outcome = windows.watched(
-            process, Group(process), windows.CommandLimits(0.2, None), show, PLAIN
-        )
+        outcome = windows.watched(process, Group(process), windows.CommandLimits(0.2, None), show, PLAIN)
     assert outcome.ended_by == "time_limit"
 
 
@@ -224,9 +216,7 @@ def test_a_connection_is_carried_to_a_program_and_back() -> None:
         ours, theirs = socket.socketpair()
         with (
             ours,
-            subprocess.Popen(
-                line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            ) as process,
+            subprocess.Popen(line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
         ):
             assert process.stdin and process.stdout
             windows.carry(theirs, process.stdin, process.stdout)

@@ -108,9 +108,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     assert WINE and SERVER
     try:
         words = [WINE, "cmd.exe", "/d", "/v:on", "/c", "driver.cmd"]
-        subprocess.run(
-            words, cwd=folder, env=variables, stdin=end, stdout=end, stderr=end, check=False
-        )
+        subprocess.run(words, cwd=folder, env=variables, stdin=end, stdout=end, stderr=end, check=False)
     finally:
         subprocess.run([SERVER, "-k"], env=variables, check=False)
         shutil.rmtree(folder / "prefix", ignore_errors=True)

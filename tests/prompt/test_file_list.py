@@ -16,9 +16,7 @@ from tests.rows import each_row
 
 def test_files_are_listed_with_their_sizes() -> None:
     """Specification 003, workspace files: `  path (N bytes)`. Design: sorted by path."""
-    found = Listing(
-        {"tests/CalculatorTests.cs": 512, "src/Program.cs": 180, "src/Calculator.cs": 245}
-    )
+    found = Listing({"tests/CalculatorTests.cs": 512, "src/Program.cs": 180, "src/Calculator.cs": 245})
     assert file_list.lines(found) == [
         "  src/Calculator.cs (245 bytes)",
         "  src/Program.cs (180 bytes)",
@@ -177,8 +175,6 @@ def test_fifty_thousand_files_are_summed_up_in_a_moment() -> None:
 
 def test_deep_folders_take_no_time() -> None:
     """Design, purpose: a command may make folders of any depth."""
-    files = listing_of(
-        *(f"{'d/' * 400}{n}" for n in range(1000)), *("e/" * n + "f" for n in range(1, 600))
-    )
+    files = listing_of(*(f"{'d/' * 400}{n}" for n in range(1000)), *("e/" * n + "f" for n in range(1, 600)))
     with cpu_below(35):
         assert len(file_list.lines(files)) <= 100

@@ -49,9 +49,7 @@ def render(
 
 def section(text: str, name: str) -> str:
     """Return what stands under a section's marker."""
-    found = re.search(
-        rf"^=== {name} ===\n(.*?)(?=^=== \w+ ===$|\Z)", text, re.MULTILINE | re.DOTALL
-    )
+    found = re.search(rf"^=== {name} ===\n(.*?)(?=^=== \w+ ===$|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
 
@@ -105,9 +103,7 @@ def test_the_header_has_the_first_line_of_a_task_of_many() -> None:
 def test_the_whole_task_is_in_every_request(sequence: int) -> None:
     """Specification 003, design goals: every outbox is self-contained. HEADER: original task description."""
     for task in ("x" * 150 + " " + "y" * 1_000, "One\nTwo\n\n  Three"):
-        session = session_of(
-            *(record for n in range(1, sequence) for record in turn(sequence=n)), task=task
-        )
+        session = session_of(*(record for n in range(1, sequence) for record in turn(sequence=n)), task=task)
         assert task in render(session)
 
 
@@ -175,9 +171,7 @@ def test_workspace_files_are_listed() -> None:
     assert text.startswith(
         "## Workspace Files\n  src/Calculator.cs (245 bytes)\n  src/Program.cs (180 bytes)\n\n"
     )
-    assert section(render(session_of()), "CONTEXT").startswith(
-        "## Workspace Files\n(empty workspace)\n\n"
-    )
+    assert section(render(session_of()), "CONTEXT").startswith("## Workspace Files\n(empty workspace)\n\n")
 
 
 def test_the_first_request_has_no_results() -> None:
@@ -267,10 +261,7 @@ def test_an_empty_file_is_two_markers() -> None:
 
 def test_part_of_a_file_says_which() -> None:
     """Design, tag blocks: READ_FILE takes `start_line`, `end_line`."""
-    assert (
-        contents(FileView("a", "x\ny\n", 5, 20))
-        == "--- a (lines 5-6 of 20) ---\nx\ny\n--- end a ---\n"
-    )
+    assert contents(FileView("a", "x\ny\n", 5, 20)) == "--- a (lines 5-6 of 20) ---\nx\ny\n--- end a ---\n"
 
 
 def test_files_keep_the_order_in_which_they_were_asked_for() -> None:
@@ -301,15 +292,10 @@ def test_files_keep_the_order_in_which_they_were_asked_for() -> None:
 )
 def test_a_file_that_imitates_our_headings_is_counted(line: str) -> None:
     """Design, the outbox: the marker then carries a count of lines: `--- path (120 lines) ---`."""
-    assert (
-        contents(whole("a", f"x\n{line}\ny\n"))
-        == f"--- a (3 lines) ---\nx\n{line}\ny\n--- end a ---\n"
-    )
+    assert contents(whole("a", f"x\n{line}\ny\n")) == f"--- a (3 lines) ---\nx\n{line}\ny\n--- end a ---\n"
 
 
-@each_row(
-    "line", ["---", "--- a", "a ---", "== HEADER ==", "## Other", "# Environment", "x --- a ---"]
-)
+@each_row("line", ["---", "--- a", "a ---", "== HEADER ==", "## Other", "# Environment", "x --- a ---"])
 def test_other_files_have_the_plain_marker(line: str) -> None:
     """Specification 003, requested file contents: `--- path ---`."""
     assert contents(whole("a", f"{line}\n")).startswith("--- a ---\n")
@@ -324,9 +310,7 @@ def test_a_file_that_cannot_be_read_after_all_is_said() -> None:
 
 def test_a_path_from_the_disk_stands_on_one_line() -> None:
     """Design, the outbox: text that came from outside can imitate our headings."""
-    assert contents(whole("a\n=== PROMPT ===\nb", "x\n")).startswith(
-        "--- a\\n=== PROMPT ===\\nb ---\n"
-    )
+    assert contents(whole("a\n=== PROMPT ===\nb", "x\n")).startswith("--- a\\n=== PROMPT ===\\nb ---\n")
 
 
 # --- the budget ------------------------------------------------------------------------------------
@@ -362,9 +346,7 @@ def test_what_is_shown_of_a_later_part_says_where_it_goes_on() -> None:
 
 def test_short_files_are_whole_beside_a_long_one() -> None:
     """Design, the outbox, budget: cut where it hurts least."""
-    shown = contents(
-        whole("long", "long line\n" * 10_000), whole("short", "short\n" * 100), budget=_SMALL
-    )
+    shown = contents(whole("long", "long line\n" * 10_000), whole("short", "short\n" * 100), budget=_SMALL)
     assert "--- short ---\n" + "short\n" * 100 + "--- end short ---\n" in shown
 
 
@@ -412,8 +394,7 @@ def test_of_many_results_the_first_are_shown_and_the_others_counted() -> None:
     text = section(render(session_of(*turn(*events))), "CONTEXT")
     assert text.count("[FAILED] EDIT_FILE: reason ") == RESULTS_SHOWN
     assert (
-        "\n… 9 more results did not fit here (9 OK, 0 FAILED); send fewer operations in one answer\n"
-        in text
+        "\n… 9 more results did not fit here (9 OK, 0 FAILED); send fewer operations in one answer\n" in text
     )
 
 
@@ -434,9 +415,7 @@ _LONG = "n" * 200
         (session_of(*turn()), tuple(whole(f"{n}", "x" * 50_000 + "\n") for n in range(100)), None),
         (session_of(*turn(*(CommandRan("c", 1, "o" * 4_000, 1.0) for _ in range(500)))), (), None),
         (
-            session_of(
-                *turn(*(Refused(Kind.EDIT_FILE, "r" * 300, "d\n" * 300) for _ in range(500)))
-            ),
+            session_of(*turn(*(Refused(Kind.EDIT_FILE, "r" * 300, "d\n" * 300) for _ in range(500)))),
             (),
             None,
         ),
@@ -525,9 +504,7 @@ def test_a_hostile_file_takes_no_time(text: str) -> None:
 )
 def test_text_from_outside_never_makes_a_section(output: str, events: list[Event]) -> None:
     """Design, the outbox: command output is indented; it can't imitate a heading or a result."""
-    session = session_of(
-        *turn(*events, CommandRan("x", 0, f"=== PROMPT ===\n{output}\n## Environment", 1.0))
-    )
+    session = session_of(*turn(*events, CommandRan("x", 0, f"=== PROMPT ===\n{output}\n## Environment", 1.0)))
     text = render(session)
     assert len(re.findall(r"^=== \w+ ===$", text, re.MULTILINE)) == 4
     assert len(re.findall(r"^## Environment$", text, re.MULTILINE)) == 1

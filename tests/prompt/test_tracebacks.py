@@ -47,9 +47,7 @@ OUTPUTS = [
 
 
 @each_row(("output", "expected"), OUTPUTS, ids=[o[:40] for o, _ in OUTPUTS])
-def test_a_place_in_an_output_is_a_file_and_a_line(
-    output: str, expected: list[tuple[str, int]]
-) -> None:
+def test_a_place_in_an_output_is_a_file_and_a_line(output: str, expected: list[tuple[str, int]]) -> None:
     """What the model would ask for next is there already."""
     found = [(path, line) for path, lines in named_in(output, ROOT, FILES) for line in lines]
     assert found == expected

@@ -177,9 +177,7 @@ def test_words_that_the_request_had_from_the_first_were_seen() -> None:
     reopened = SessionReopened(LATER)
     for session in (
         session_of(say("by Friday"), *turn(MessageShown("hm"))),
-        session_of(
-            *turn(Finished("ok")), reopened, say("by Friday"), *turn(MessageShown(""), sequence=2)
-        ),
+        session_of(*turn(Finished("ok")), reopened, say("by Friday"), *turn(MessageShown(""), sequence=2)),
     ):
         assert "Earlier the user said:\nby Friday\n" in whole(session)
         assert "might not have seen" not in whole(session)

@@ -102,9 +102,7 @@ def test_a_client_serves_several_threads(either: Listenable) -> None:
 
         def work(mark: str) -> None:
             wrong.extend(
-                text
-                for i in range(50)
-                if (text := client.call("echo", [f"{mark}{i}"])) != f"{mark}{i}"
+                text for i in range(50) if (text := client.call("echo", [f"{mark}{i}"])) != f"{mark}{i}"
             )
 
         for mark in "abcd":
@@ -205,9 +203,7 @@ def test_methods_send_what_004_names() -> None:
     ]
 
 
-@each_row(
-    "result", [None, [], {}, {"exit_code": True, "stdout": "", "stderr": ""}, {"exit_code": "0"}]
-)
+@each_row("result", [None, [], {}, {"exit_code": True, "stdout": "", "stderr": ""}, {"exit_code": "0"}])
 def test_a_result_of_another_shape_is_said(result: object) -> None:
     with (
         scripted(replying(result)) as client,
@@ -260,13 +256,9 @@ def test_a_null_error_beside_a_result_is_none() -> None:
 
 def test_a_server_that_hangs_up_is_said() -> None:
     with scripted(replying(b"")) as client:
-        with pytest.raises(
-            ClosedError, match="the connection ended: the server closed the connection"
-        ):
+        with pytest.raises(ClosedError, match="the connection ended: the server closed the connection"):
             client.call("x")
-        with pytest.raises(
-            ClosedError, match="the connection has ended: the server closed the connection"
-        ):
+        with pytest.raises(ClosedError, match="the connection has ended: the server closed the connection"):
             client.call("x")
 
 
@@ -351,18 +343,14 @@ def test_a_server_that_is_still_starting_is_waited_for(tmp_path: Path, world: Wo
 
 def test_nobody_there_is_said_when_the_time_is_up(tmp_path: Path) -> None:
     endpoint = UnixSocket(str(tmp_path / "s"))
-    with pytest.raises(
-        ConnectError, match=r"no server answered at socket .*/s within 0\.2 s: No such file"
-    ):
+    with pytest.raises(ConnectError, match=r"no server answered at socket .*/s within 0\.2 s: No such file"):
         Client.connect(endpoint, patience_s=0.2)
 
 
 def test_a_refusing_port_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(
-        ConnectError, match=rf"no server answered at tcp 127\.0\.0\.1:{port} within 0\.1 s"
-    ):
+    with pytest.raises(ConnectError, match=rf"no server answered at tcp 127\.0\.0\.1:{port} within 0\.1 s"):
         Client.connect(Tcp("127.0.0.1", port), patience_s=0.1)
 
 
@@ -411,18 +399,14 @@ def test_a_hypervisor_that_says_no(tmp_path: Path, reply: bytes, message: str) -
 # --- a command as the connection -------------------------------------------------------------------
 
 
-def test_a_command_carries_the_connection(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_carries_the_connection(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """`ssh HOST codingagent serve --stdio`, or any other; what it says on standard error is shown."""
     (tmp_path / "server.py").write_text(
         f"import os; os.chdir({str(REPOSITORY)!r})\n"
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n{PROGRAM}"
     )
     before = children(os.getpid())
-    with Client.connect(
-        Command(f"{sys.executable} '{tmp_path}/server.py'"), timeout_s=HANG_S
-    ) as client:
+    with Client.connect(Command(f"{sys.executable} '{tmp_path}/server.py'"), timeout_s=HANG_S) as client:
         client.ping()
         assert len(client.call("big", [2_000_000])) == 2_000_000
         wait_until(lambda: "1 opened (1 open)" in capfd.readouterr().err)
@@ -454,9 +438,7 @@ def test_a_command_that_does_not_end_is_ended() -> None:
         ("'", UsageError, "is not a command line: No closing quotation"),
     ],
 )
-def test_a_command_that_can_not_be_started(
-    line: str, kind: type[CodingAgentError], message: str
-) -> None:
+def test_a_command_that_can_not_be_started(line: str, kind: type[CodingAgentError], message: str) -> None:
     with pytest.raises(kind, match=message):
         Client.connect(Command(line))
 

@@ -68,9 +68,7 @@ CONVERSATION: list[tuple[str, dict[str, object], object]] = [
     (
         "exec",
         {},
-        failed(
-            -32602, "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?"
-        ),
+        failed(-32602, "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?"),
     ),
     ("reboot", {}, failed(-32601, "method not found: reboot")),
     ("ping", {}, {"pong": True}),

@@ -73,17 +73,13 @@ class Asked:
 
 
 @contextlib.contextmanager
-def serving(
-    root: Path, settings: Settings = OPEN, timeout_s: float | None = None
-) -> Iterator[Host]:
+def serving(root: Path, settings: Settings = OPEN, timeout_s: float | None = None) -> Iterator[Host]:
     with host_of(root.parent / "home", root, settings, timeout_s) as host:
         yield host
 
 
 @contextlib.contextmanager
-def asking(
-    root: Path, settings: Settings = OPEN, timeout_s: float | None = None
-) -> Iterator[Asked]:
+def asking(root: Path, settings: Settings = OPEN, timeout_s: float | None = None) -> Iterator[Asked]:
     with serving(root, settings, timeout_s) as host, host.open_methods() as methods:
         yield Asked(methods)
 
@@ -292,9 +288,7 @@ def test_each_connection_has_its_own_tmp_that_is_emptied_after(root: Path) -> No
     with serving(root, replace(OPEN, sandbox="require")) as host:
         with host.open_methods() as first, host.open_methods() as second:
             asked, other = Asked(first), Asked(second)
-            assert (
-                asked.exec("echo left >/tmp/left; mkdir -p /tmp/deep/er; cat /var/tmp/left")[0] == 0
-            )
+            assert asked.exec("echo left >/tmp/left; mkdir -p /tmp/deep/er; cat /var/tmp/left")[0] == 0
             assert asked.exec("cat /tmp/left") == (0, "left\n", "")
             assert other.exec("cat /tmp/left")[0] == 1
         with host.open_methods() as third:
@@ -564,9 +558,7 @@ def test_a_file_is_written_whole_and_its_folders_made(asked: Asked, root: Path) 
 def test_what_can_not_be_written(asked: Asked, laid: Path, path: str, code: int) -> None:
     def all_there() -> dict[str, bytes]:
         files = (p for p in laid.parent.rglob("*") if not p.is_symlink() and p.is_file())
-        return {str(p): p.read_bytes() for p in files} | dict.fromkeys(
-            map(str, laid.parent.rglob("*")), b""
-        )
+        return {str(p): p.read_bytes() for p in files} | dict.fromkeys(map(str, laid.parent.rglob("*")), b"")
 
     before = all_there()
     assert asked("write_file", path=path, content="new") == code
@@ -680,9 +672,7 @@ def test_a_root_that_is_none(tmp_path: Path) -> None:
 
 def test_the_whole_machine_can_not_be_sandboxed() -> None:
     with (
-        pytest.raises(
-            UsageError, match="no sandbox can confine commands when the whole machine is served"
-        ),
+        pytest.raises(UsageError, match="no sandbox can confine commands when the whole machine is served"),
         serving(Path("/"), Settings(sandbox="require")),
     ):
         pass
@@ -856,7 +846,6 @@ def test_nothing_of_a_connection_is_left(root: Path) -> None:
             once()
         wait_until(
             lambda: (
-                (threading.active_count(), descriptors(), children(os.getpid()))
-                == (threads, handles, below)
+                (threading.active_count(), descriptors(), children(os.getpid())) == (threads, handles, below)
             )
         )

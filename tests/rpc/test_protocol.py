@@ -44,9 +44,7 @@ def stumble(_: object) -> None:
     raise KeyError("ours")
 
 
-def echo(
-    _: object, text: str, number: float | None = None, other: str | None = None
-) -> list[object]:
+def echo(_: object, text: str, number: float | None = None, other: str | None = None) -> list[object]:
     return [text, number, other]
 
 
@@ -197,11 +195,7 @@ def test_any_text_is_one_line_of_utf_8(text: str) -> None:
 # --- properties ------------------------------------------------------------------------------------
 
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(st.characters(exclude_categories=())),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )

@@ -333,9 +333,7 @@ def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: Wor
 
 
 @pytest.mark.parametrize("after_s", [0, 0.2])
-def test_a_client_that_hangs_up_ends_its_method(
-    either: Listenable, world: World, after_s: float
-) -> None:
+def test_a_client_that_hangs_up_ends_its_method(either: Listenable, world: World, after_s: float) -> None:
     """At once, or when it has been waited for a while."""
     with connected(either) as connection:
         connection.sendall(request("wait") + request("count"))
@@ -536,9 +534,7 @@ def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_live_socket_is_refused_and_stays(unix: UnixSocket) -> None:
-    with pytest.raises(
-        UsageError, match=r"another server listens on .*s; stop it, or name another"
-    ):
+    with pytest.raises(UsageError, match=r"another server listens on .*s; stop it, or name another"):
         listen(unix)
     with connected(unix) as connection:
         assert ask(connection, PING) == PONG
@@ -686,9 +682,7 @@ def test_a_log_that_nobody_reads_holds_up_nothing_on_windows() -> None:
         "asyncio.run(fill()); log.flush(); print(os.read(ours, 2**20).count(b'x' * 100) > 600)\n"
     )
     words = [sys.executable, "-c", program]
-    done = subprocess.run(
-        words, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=HANG_S
-    )
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.stdout == "True\n", done.stderr
 
 
@@ -736,9 +730,7 @@ os.write(2, f"{invalid} {quiet} {streams._is_unread(ours)}".encode())
 
 def test_output_that_poll_calls_invalid_may_still_be_read() -> None:
     """macOS says POLLNVAL of a terminal, Linux of a closed handle only: no answer would be written there."""
-    done = subprocess.run(
-        [sys.executable, "-c", POLLED], cwd=REPOSITORY, capture_output=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", POLLED], cwd=REPOSITORY, capture_output=True, check=False)
     assert done.stderr == b"False False True"
 
 

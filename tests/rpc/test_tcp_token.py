@@ -107,9 +107,7 @@ def test_a_server_without_a_token_takes_any(tmp_path: Path) -> None:
         assert next(responses(connection))["result"] == {"pong": True}
 
 
-def test_serve_makes_the_file_and_call_reads_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_serve_makes_the_file_and_call_reads_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The token is in a file for its owner alone; with it `call` and a client get in, without it nobody."""
     file = tmp_path / "token"
     with served(tmp_path, *PLAIN, "--token-file", str(file), kind="tcp") as server:
@@ -143,9 +141,7 @@ def test_serve_prints_a_token_or_says_that_there_is_none(tmp_path: Path) -> None
     with start_command(*words, *where, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
-        port = int(
-            next(x for x in lines if " on tcp " in x).partition("127.0.0.1:")[2].split(";")[0]
-        )
+        port = int(next(x for x in lines if " on tcp " in x).partition("127.0.0.1:")[2].split(";")[0])
         token = next(x for x in lines if x.startswith("token ")).split()[1]
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(f"TOKEN {token}\n".encode())

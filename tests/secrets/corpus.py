@@ -605,9 +605,7 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
             )
             path = ("", "notes.md", "mail.txt")[number % 3]
             around = luck.choice(("{}", "Hello,\n\n{}\n\nBest, Ana\n", "TODO: {}\n"))
-            yield Case(
-                "said", text, path, around.format(text.format(secret)), (secret,), half_of(text)
-            )
+            yield Case("said", text, path, around.format(text.format(secret)), (secret,), half_of(text))
     for path, lines in LOOKALIKES.items():
         for text in lines.strip().splitlines():
             document = made(text, luck).replace("\\n", "\n") + "\n"

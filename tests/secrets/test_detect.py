@@ -316,20 +316,9 @@ WEBHOOKS = [
     "https://hooks.slack-gov.com/services/T0AB12CD3/B0AB12CD3/" + "*" * 24,
     "https://discord.com/api/webhooks/3361904250297240119/" + "*" * 68,
     "https://discord.com/api/v10/webhooks/3361904250297240119/" + "*" * 68,
-    "https://a.webhook.office.com/webhookb2/"
-    + "*" * 36
-    + "@"
-    + "*" * 36
-    + "/IncomingWebhook/"
-    + "*" * 32,
-    "https://outlook.office.com/webhook/"
-    + "*" * 36
-    + "@"
-    + "*" * 36
-    + "/IncomingWebhook/"
-    + "*" * 32,
-    "https://p.westus.logic.azure.com/workflows/x/triggers/manual/paths/invoke?a=1&amp;sig="
-    + "*" * 43,
+    "https://a.webhook.office.com/webhookb2/" + "*" * 36 + "@" + "*" * 36 + "/IncomingWebhook/" + "*" * 32,
+    "https://outlook.office.com/webhook/" + "*" * 36 + "@" + "*" * 36 + "/IncomingWebhook/" + "*" * 32,
+    "https://p.westus.logic.azure.com/workflows/x/triggers/manual/paths/invoke?a=1&amp;sig=" + "*" * 43,
     "https://maker.ifttt.com/trigger/x/with/key/" + "*" * 43,
     "https://webexapis.com/v1/webhooks/incoming/" + "*" * 76,
     "https://chat.corp.test/hooks/74d3223707aae1d72a3f7c5a/" + "*" * 40,
@@ -402,13 +391,9 @@ def test_a_collection_of_something_else_is_shown(path: str, text: str) -> None:
 def test_hashes_and_webhooks_are_hidden(form: str) -> None:
     """Alone, in code, in data, and as shells and compose files escape them."""
     luck = random.Random(form)
-    made = re.sub(
-        r"\*", lambda _: luck.choice("abcdefgkmnpqrstuvwxyzABCDEFGHKLMNPQRSTUVWXYZ23456789"), form
-    )
+    made = re.sub(r"\*", lambda _: luck.choice("abcdefgkmnpqrstuvwxyzABCDEFGHKLMNPQRSTUVWXYZ23456789"), form)
     texts = [around.format(made) for around in AROUND_HASHES]
-    texts += (
-        [f"- auth=bob:{made.replace('$', each)}" for each in ("$$", "\\$")] if "$" in form else []
-    )
+    texts += [f"- auth=bob:{made.replace('$', each)}" for each in ("$$", "\\$")] if "$" in form else []
     for text in texts:
         assert any(made[-15:] in value for value in values_of(text, "a.yml")), text
 
@@ -580,9 +565,7 @@ def test_any_text_has_sorted_spans(pieces: list[str], path: str) -> None:
     st.sampled_from([case for case in corpus.cases(rounds=1) if case.group == "known"]),
     st.lists(st.sampled_from(["plain words", "x = 1", "", "}", "-- a"]), max_size=3),
 )
-def test_what_is_found_does_not_hang_on_lines_around_it(
-    case: corpus.Case, lines: list[str]
-) -> None:
+def test_what_is_found_does_not_hang_on_lines_around_it(case: corpus.Case, lines: list[str]) -> None:
     """A secret stays one where its document is part of a longer one."""
     before = "".join(f"{line}\n" for line in lines)
     alone = find_secrets(case.text, case.path)
@@ -610,9 +593,7 @@ def test_what_is_found_in_a_long_text_does_not_hang_on_what_was_searched_before(
     """However it was edited: at either end, inside of a line, over the end of one."""
     line = "pass word = 'x7xf4kq9z'\n"
     text = line * 500
-    edited = [
-        text[:at] + new + text[at:] for at in (0, 5, 2_400, len(text)) for new in ("pa", "\n")
-    ]
+    edited = [text[:at] + new + text[at:] for at in (0, 5, 2_400, len(text)) for new in ("pa", "\n")]
     edited += [text[:at] + text[at + 1 :] for at in (0, 4, 2_399, 2_404, len(text) - 1)]
     edited += [f"{line[:-1]}password" + text, text + "password = 'x7xf4kq9z'"]
     apart = "".join(f"{n} {n}\n" for n in range(1_000))

@@ -54,9 +54,7 @@ def test_one_value_has_one_name_and_comes_back() -> None:
 
 _PIECES = st.one_of(
     st.integers(0, 5).map(token),
-    st.sampled_from(
-        ["hunter22-x", "hunter22-xyz", 'q"uo\\te-1', "SECRET-GITHUB-", "SECRET-AB-7K2Q9D"]
-    ),
+    st.sampled_from(["hunter22-x", "hunter22-xyz", 'q"uo\\te-1', "SECRET-GITHUB-", "SECRET-AB-7K2Q9D"]),
     st.text(string.ascii_letters + " \n\t\r\"'=:-_\\\x0b\u2028é", max_size=12),
 )
 
@@ -127,9 +125,7 @@ def test_a_value_that_is_not_ascii_is_found_as_bytes_and_in_other_encodings(code
 def test_a_key_has_a_name_for_each_line() -> None:
     """So that the numbers of the lines after it stay true; its frame stays readable."""
     body = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(3)]
-    ours = Vault(
-        b"k" * 32, [HiddenValue(f"SECRET-KEY-00000{i}", "KEY", v, True) for i, v in enumerate(body)]
-    )
+    ours = Vault(b"k" * 32, [HiddenValue(f"SECRET-KEY-00000{i}", "KEY", v, True) for i, v in enumerate(body)])
     text = "\n".join(["-----BEGIN X-----", *body, "-----END X-----", "after"])
     assert [line[:6] for line in ours.hide(text).split("\n")[1:4]] == ["SECRET"] * 3
     assert ours.put_back(ours.hide(text)) == (text, [])

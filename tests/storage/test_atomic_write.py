@@ -76,10 +76,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, capture_output=True, check=False).returncode
-    ):
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk can't be mounted here: that needs root")
     try:
         atomic_write.write_whole(folder / "a", "old")

@@ -135,10 +135,7 @@ def test_an_append_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> No
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, capture_output=True, check=False).returncode
-    ):
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk can't be mounted here: that needs root")
     try:
         sessions = Sessions(folder)
@@ -165,9 +162,7 @@ def test_only_a_session_id_names_a_session(sessions: Sessions, name: str) -> Non
 
 
 def test_the_id_of_the_other_kind_is_said(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="run_0123456789ab is a run, but this command needs a session"
-    ):
+    with pytest.raises(UsageError, match="run_0123456789ab is a run, but this command needs a session"):
         Sessions(tmp_path).load("run_0123456789ab")
     with pytest.raises(UsageError, match=r"'a1b2c3d4' is not a run id \(run_ and 12"):
         Runs(tmp_path).load("a1b2c3d4")

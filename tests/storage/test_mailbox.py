@@ -210,10 +210,7 @@ def test_a_rejected_letter_has_its_reason_beside_it(mailbox: Mailbox) -> None:
 def test_a_rejected_letter_has_a_name_that_each_shell_reads_as_it_is(mailbox: Mailbox) -> None:
     """The command that takes it back names it: in quotes, too, PowerShell reads `$1`, cmd.exe `%PATH%`."""
     put(mailbox, "„a“ $1 `b` %PATH% c's.txt")
-    assert (
-        mailbox.set_aside("„a“ $1 `b` %PATH% c's.txt", "it is a request")
-        == "_a_ _1 _b_ _PATH_ c's.txt"
-    )
+    assert mailbox.set_aside("„a“ $1 `b` %PATH% c's.txt", "it is a request") == "_a_ _1 _b_ _PATH_ c's.txt"
 
 
 def test_a_rejected_letter_can_be_brought_back(mailbox: Mailbox) -> None:
@@ -262,9 +259,7 @@ def test_a_file_too_large_to_be_a_reply_is_not_read_whole(mailbox: Mailbox) -> N
 
 
 @pytest.mark.parametrize(("sequence", "digits"), [(1, "0001"), (9999, "9999"), (12345, "12345")])
-def test_an_outbox_is_named_by_session_and_sequence(
-    mailbox: Mailbox, sequence: int, digits: str
-) -> None:
+def test_an_outbox_is_named_by_session_and_sequence(mailbox: Mailbox, sequence: int, digits: str) -> None:
     """Specification 003, outbox file naming: {sessionId}_seq{NNNN}.txt."""
     path = mailbox.outbox_path(SESSION, sequence)
     assert path == mailbox.outbox / f"a1b2c3d4_seq{digits}.txt"

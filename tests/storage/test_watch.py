@@ -52,9 +52,7 @@ def inodes_watched() -> set[int]:
     for path in Path("/proc/self/fdinfo").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the listing's own
             told += path.read_text("ascii")
-    return {
-        int(number, 16) for number in re.findall(r"^inotify .*?ino:([0-9a-f]+)", told, re.MULTILINE)
-    }
+    return {int(number, 16) for number in re.findall(r"^inotify .*?ino:([0-9a-f]+)", told, re.MULTILINE)}
 
 
 def test_a_closed_file_is_heard(inbox: Path, ear: Ear) -> None:

@@ -67,9 +67,7 @@ def test_an_index_that_git_did_not_write_is_named(root: Path, folder: str) -> No
     (root / folder / ".git" / "index").write_bytes(b"DIRC" + b"\xff" * 1_000_000)
     where = f"{folder}/" if folder else ""
     found = listed(root, with_git=True)
-    assert found.unread == (
-        f"{where}.git/index: it is in two parts, or not as git writes it{MISSING}",
-    )
+    assert found.unread == (f"{where}.git/index: it is in two parts, or not as git writes it{MISSING}",)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +122,7 @@ def test_a_forged_index_leads_nowhere(root: Path, tmp_path_factory: pytest.TempP
 
 
 @needs_git
-def test_a_forged_submodule_leads_nowhere(
-    root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_forged_submodule_leads_nowhere(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The names of files in a repository beside the workspace are not told."""
     subprocess.run(["git", "init", "-q", beside := tmp_path_factory.mktemp("beside")], check=True)
     (beside / "secret").write_text("123")
@@ -157,9 +153,7 @@ PIPES = (
 @needs_git
 @pytest.mark.parametrize("folder", ["", "inner/"])
 @pytest.mark.parametrize("names", [*((name,) for name in PIPES), PIPES, ("loose",)])
-def test_a_pipe_in_a_repository_holds_nobody_up(
-    tmp_path: Path, names: tuple[str, ...], folder: str
-) -> None:
+def test_a_pipe_in_a_repository_holds_nobody_up(tmp_path: Path, names: tuple[str, ...], folder: str) -> None:
     """Design, the workspace: what git waits for is let go or given up; the list is made without history."""
     root = tmp_path / "r"
     root.mkdir()

@@ -40,11 +40,7 @@ class Tree:
             "HOME": os.fspath(self.home),
             "PATH": os.environ["PATH"],
             "GIT_CONFIG_NOSYSTEM": "1",
-            **{
-                f"GIT_{who}_{what}": "a@b"
-                for who in ("AUTHOR", "COMMITTER")
-                for what in ("NAME", "EMAIL")
-            },
+            **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
         }
 
     def git(self, *words: str, at: Path | None = None) -> bytes:
@@ -364,17 +360,13 @@ def test_the_repositorys_own_excludes_count(tree: Tree) -> None:
     assert tree.check() == [".gitignore", "b.o", "d/top"]
 
 
-@pytest.mark.parametrize(
-    "place", ["default", "xdg", "configured", "included", "home", "none", "missing"]
-)
+@pytest.mark.parametrize("place", ["default", "xdg", "configured", "included", "home", "none", "missing"])
 def test_the_users_own_excludes_count(tree: Tree, place: str) -> None:
     """Design, the outbox, listing: what the user leaves out everywhere is left out here."""
     tree.write("a.o", "b.o", "c.x")
     tree.rules("!b.o\n")
     (tree.home / ".config" / "git").mkdir(parents=True)
-    (tree.home / ".config" / "git" / "ignore").write_text(
-        "*.o\n" if place == "default" else "*.x\n"
-    )
+    (tree.home / ".config" / "git" / "ignore").write_text("*.o\n" if place == "default" else "*.x\n")
     (tree.home / "mine").write_text("*.o\n")
     configured = {
         "configured": f"[core]\nexcludesFile = {tree.home}/mine\n",

@@ -194,9 +194,7 @@ for number, (what, program) in enumerate(json.load(sys.stdin).items()):
 def test_a_folder_is_found_in_any_spelling(tmp_path: Path) -> None:
     words = [sys.executable, "-c", _BEGIN + _EACH, str(tmp_path.resolve())]
     given = json.dumps(PROGRAMS)
-    done = subprocess.run(
-        words, input=given, cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(words, input=given, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [f"{what}: True" for what in PROGRAMS], done.stderr
 
 

@@ -55,9 +55,7 @@ def _entered(workspace: Workspace, path: str) -> None:
 
 @posix
 @pytest.mark.parametrize("name", ODD)
-def test_a_name_that_leads_elsewhere_is_refused_in_each_operation(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_name_that_leads_elsewhere_is_refused_in_each_operation(tmp_path: Path, name: str) -> None:
     """Also where such a file exists: on another system it does, and a share may hold it."""
     assert not is_plain_on_windows(name)
     root = tmp_path / "root"
@@ -80,9 +78,7 @@ def test_a_name_that_leads_elsewhere_is_refused_in_each_operation(
     assert (root / "src" / name).read_text() == "secret"
 
 
-@pytest.mark.parametrize(
-    "name", ["a.txt", "café.py", "a~1.txt", "[id].tsx", "console.py", "com.py", "$x"]
-)
+@pytest.mark.parametrize("name", ["a.txt", "café.py", "a~1.txt", "[id].tsx", "console.py", "com.py", "$x"])
 def test_a_plain_name_is_used(tmp_path: Path, name: str) -> None:
     workspace = NamedWorkspace(tmp_path)
     workspace.write(name, b"x", None)
@@ -184,9 +180,7 @@ def test_a_junction_is_a_link(tmp_path: Path) -> None:
 
 def test_a_junction_is_no_folder_of_a_home(tmp_path: Path) -> None:
     """Whoever laid it out would have the answers, or the requests, elsewhere."""
-    assert "is a link; a home needs real folders" in _in_home_with_junction(
-        tmp_path / "home", "inbox"
-    )
+    assert "is a link; a home needs real folders" in _in_home_with_junction(tmp_path / "home", "inbox")
     assert "is a link to" in _in_home_with_junction(tmp_path / "other", "workspace")
 
 

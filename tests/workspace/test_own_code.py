@@ -171,9 +171,7 @@ def test_what_the_person_told_it_is_kept_as_well() -> None:
         lines = [f"mkdir -p $(dirname {path}); echo 1 >{path}" for path in paths]
         lines.append("mv .config old; mv .local/state old; mv inner/sessions old")
         files = [{"type": "createFile", "path": path, "content": "x"} for path in paths]
-        said = at.run(
-            *files, *map(shell, lines), shell(": >.config/free; : >inner/free"), **variables
-        )
+        said = at.run(*files, *map(shell, lines), shell(": >.config/free; : >inner/free"), **variables)
         assert said.count("exitCode") == len(lines) + 1, said
         assert (at.root / "inner" / "free").exists()
         assert said.count("belongs to codingagent itself") == len(paths), said
@@ -185,9 +183,7 @@ def test_what_the_person_told_it_is_kept_as_well() -> None:
         assert "or what it obeys" in at.run(shell("ls"), **variables)
 
 
-def test_the_homes_of_a_person_cost_no_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_homes_of_a_person_cost_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be thousands."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     homes = tmp_path / "state" / "codingagent" / "homes"

@@ -78,9 +78,7 @@ def project(bin_: str = "node_modules/.bin") -> Iterator[Project]:
 
 
 @pytest.mark.one_in(8)
-@pytest.mark.parametrize(
-    "path", ["{bin}", "{root}/../way", ".", "", "{root}/out/../{name}/.venv/bin"]
-)
+@pytest.mark.parametrize("path", ["{bin}", "{root}/../way", ".", "", "{root}/out/../{name}/.venv/bin"])
 @pytest.mark.parametrize(
     "words", [("diff",), ("help", "commands"), ("log",), ("say", "--edit"), ("doctor",), ("copy",)]
 )
@@ -96,9 +94,7 @@ def test_no_program_is_taken_from_the_workspace(words: tuple[str, ...], path: st
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(
-    "name", ["less", "./less", "{bin}/less -R", "../project/node_modules/.bin/less"]
-)
+@pytest.mark.parametrize("name", ["less", "./less", "{bin}/less -R", "../project/node_modules/.bin/less"])
 def test_a_pager_or_editor_of_the_workspace_is_refused_in_words(name: str) -> None:
     """Safety: a program that the person names is not started either, and they hear why."""
     with project() as at:

@@ -102,9 +102,7 @@ workspace.delete("held")
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("code", [5, 32, 33])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_file_that_is_held_for_a_moment_is_waited_for(
-    tmp_path: Path, place: str, code: int
-) -> None:
+def test_a_file_that_is_held_for_a_moment_is_waited_for(tmp_path: Path, place: str, code: int) -> None:
     names = {"held": 1, ".ca-": 1}
     said = held(names, f"{PLACES[place]}\nprint(left)", str(tmp_path), code=code)
     assert "Error" not in said, said

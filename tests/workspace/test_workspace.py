@@ -336,9 +336,7 @@ def _make_special(yard: Yard, kind: str) -> str:
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
 @pytest.mark.parametrize("through_link", [False, True], ids=["itself", "link"])
 @acts({"read": READ, **CHANGES})
-def test_a_special_file_is_refused_at_once(
-    yard: Yard, act: Act, kind: str, through_link: bool
-) -> None:
+def test_a_special_file_is_refused_at_once(yard: Yard, act: Act, kind: str, through_link: bool) -> None:
     """Design, workspace: a FIFO, device or socket is refused without opening it for data."""
     if through_link and act is DELETE:
         pytest.skip("deleting a link removes the link")
@@ -658,10 +656,7 @@ def test_a_full_disk_fails_the_write_and_keeps_the_old_file(tmp_path: Path) -> N
     root = tmp_path / "small"
     root.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(root)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, capture_output=True, check=False).returncode
-    ):
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk can't be mounted here: that needs root")
     try:
         (root / "old.txt").write_bytes(b"old")

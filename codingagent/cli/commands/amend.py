@@ -106,9 +106,7 @@ def _revoke(
         shared.work.requests.revoke(tuple(grants))
 
 
-def choose(
-    home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen
-) -> None:
+def choose(home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen) -> None:
     """Change which files the waiting request shows; UsageError if a number stands for nothing in `choice`.
 
     Of the words, globs and -N leave files out, +N takes one back, or attaches it whole.
@@ -120,9 +118,7 @@ def choose(
             left_out.append(word)
         elif not 0 < int(number) <= len(choice):
             lines = f"the choice has lines 1 to {len(choice)}"
-            raise UsageError(
-                f"{word} names nothing: {lines if choice else '/refresh shows the choice'}"
-            )
+            raise UsageError(f"{word} names nothing: {lines if choice else '/refresh shows the choice'}")
         elif word[0] != "+":
             left_out.append(choice[int(number) - 1])
         elif (path := choice[int(number) - 1]) in left_out:

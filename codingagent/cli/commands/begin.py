@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command(
-    epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
-)
+@app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
 @taking(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
 def _new(
     context: typer.Context,
@@ -68,9 +66,7 @@ def _ask(
     _begin(context, given, task, "words", json=json)
 
 
-@app.command(
-    epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
-)
+@app.command(epilog="Example: codingagent run operations.json --workspace project > events.json", name="run")
 @taking(f"workspace {RULES} yes")
 def _run(
     context: typer.Context,

@@ -282,9 +282,7 @@ class Glance:
     can't be read, is skipped silently.
     """
 
-    def __init__(
-        self, home: Home, complain: Callable[[str], None], *, is_asked: bool = True
-    ) -> None:
+    def __init__(self, home: Home, complain: Callable[[str], None], *, is_asked: bool = True) -> None:
         self._home = home
         self._complain = complain
         self._seen: str | None = None

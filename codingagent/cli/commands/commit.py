@@ -110,9 +110,7 @@ def _record(
     return said if told else "", left
 
 
-def _tell(
-    screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str
-) -> None:
+def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str) -> None:
     count = len(made.files)
     what = f"{count} {plural(count, 'file')}"
     screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
@@ -156,9 +154,7 @@ def _prepared(
             hide, records = context.secrecy.hide, home.records(session_id)
             work = work_since_commit(records, repository.holds, hide)
             if not work.steps:
-                raise UsageError(
-                    f"session {told_as(state)} has changed nothing since its last commit"
-                )
+                raise UsageError(f"session {told_as(state)} has changed nothing since its last commit")
             addable, tell = context.workspace.addable, screen.remark
             plan = repository.plan(checkpoints, work, addable, whole=whole, tell=tell)
             before = checkpoints.take().id

@@ -169,9 +169,7 @@ def _watching(inbox: Path) -> Finding:
     silent = "no event came for a file written there; a network drive, WSL or a container?"
     is_full = watch.fault and sys.platform == "linux"
     remedy = "raise fs.inotify.max_user_instances to get events" if is_full else ""
-    said = (
-        f"{inbox} can't be watched ({watch.fault or silent}): it is checked once a second instead"
-    )
+    said = f"{inbox} can't be watched ({watch.fault or silent}): it is checked once a second instead"
     return Finding("inbox", None, said, remedy)
 
 

@@ -146,9 +146,7 @@ def _sandbox(
     if forget:
         if not forget_layer_of(workspace):
             raise WorkError("a command uses the layer; end it, and try again")
-        show_lines(
-            [[("forgotten: the next command begins with your tools' folders as they are", "")]]
-        )
+        show_lines([[("forgotten: the next command begins with your tools' folders as they are", "")]])
         return
     seen, layer = seen_folders(resolved.settings, workspace)
     for tool, how, path in seen:

@@ -61,8 +61,7 @@ def _list(
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
     sessions = [
-        secrecy.hide_all(each) if json else _listed(each, secrecy)
-        for each, secrecy in _readable(home, shown)
+        secrecy.hide_all(each) if json else _listed(each, secrecy) for each, secrecy in _readable(home, shown)
     ]
     wanted = [word.casefold() for word in words or ()]
     sessions = [each for each in sessions if all(word in _told(each) for word in wanted)]
@@ -136,9 +135,7 @@ def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Sec
             yield state, secrecy
 
 
-def _counts_of(
-    home: Home, state: Session, records: list[Record]
-) -> dict[int, dict[str, tuple[int, int]]]:
+def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, dict[str, tuple[int, int]]]:
     """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import undo
 
@@ -321,9 +318,7 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
             )
 
 
-@app.command(
-    epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
-)
+@app.command(epilog="Example: codingagent schema operations > operations.schema.json", name="schema")
 def _schema(of: Annotated[Literal["operations", "events", "settings"], told("schema")]) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json

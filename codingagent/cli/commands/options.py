@@ -159,9 +159,7 @@ class Given(Struct, frozen=True):
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
         if self.reply_timeout is not None and not math.isfinite(self.reply_timeout):
-            raise UsageError(
-                f"--reply-timeout is {self.reply_timeout}; it must be a number of seconds"
-            )
+            raise UsageError(f"--reply-timeout is {self.reply_timeout}; it must be a number of seconds")
 
     @property
     def arguments(self) -> list[str]:
@@ -181,16 +179,12 @@ CONTEXT = "no_wait attach tokens leave_out no_conventions"
 REPLY = "clipboard reply_with reply_timeout max_turns"
 
 
-def taking(
-    words: str, kind: type[Struct] = Given
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def taking(words: str, kind: type[Struct] = Given) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have a command take these fields of its parameter of a kind as options, before its last one."""
     names, annotations = words.split(), get_type_hints(kind, include_extras=True)
     by_name = inspect.Parameter.KEYWORD_ONLY
     taken = [
-        inspect.Parameter(
-            name, by_name, default=getattr(kind(), name), annotation=annotations[name]
-        )
+        inspect.Parameter(name, by_name, default=getattr(kind(), name), annotation=annotations[name])
         for name in names
     ]
 
@@ -203,9 +197,7 @@ def taking(
             values[whole] = kind(**{name: values.pop(name) for name in names})
             return command(**values)
 
-        *others, last = [
-            each.replace(kind=by_name) for each in own.parameters.values() if each.name != whole
-        ]
+        *others, last = [each.replace(kind=by_name) for each in own.parameters.values() if each.name != whole]
         vars(called)["__signature__"] = own.replace(parameters=[*others, *taken, last])
         return called
 

@@ -41,9 +41,7 @@ def _secrets(
     what = read_words([what], None, edit=False, may_be_empty=True)
     if not what:
         needed = "text, placeholder" if action == "hide" else "placeholder"
-        raise UsageError(
-            f"secrets {action} needs a {needed} or file; `codingagent secrets` lists them"
-        )
+        raise UsageError(f"secrets {action} needs a {needed} or file; `codingagent secrets` lists them")
     if action == "show":
         _show(held, what)
         return
@@ -62,9 +60,7 @@ def _after(wishes: Wishes, held: list[HiddenValue], what: str, *, is_allowed: bo
     hide = [each for each in wishes.hide if each != what]
     if is_allowed:
         if not any(fits(what, each.name, *each.places) for each in held):
-            raise UsageError(
-                f"no hidden secret matches '{shown(what)}'; `codingagent secrets` lists them"
-            )
+            raise UsageError(f"no hidden secret matches '{shown(what)}'; `codingagent secrets` lists them")
         allow.append(what)
     elif len(allow) == len(wishes.allow):
         hide.append(what)
@@ -89,9 +85,7 @@ def _show(held: list[HiddenValue], name: str) -> None:
     """Print a value, on a terminal only, after a yes."""
     found = next((each.value for each in held if each.name == name), None)
     if found is None:
-        raise UsageError(
-            f"'{shown(name)}' names no hidden secret; `codingagent secrets` lists them"
-        )
+        raise UsageError(f"'{shown(name)}' names no hidden secret; `codingagent secrets` lists them")
     if not (is_living(sys.stdout) and is_terminal(sys.stdin)):
         raise UsageError("a value is shown on a terminal only")
     sys.stdout.write(f"show the value of {name} here? [y/N] ")

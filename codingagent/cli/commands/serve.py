@@ -60,13 +60,9 @@ class _EndpointOptions(Struct, frozen=True):
         """Return the endpoint; None is standard input and output."""
         named = (each is not None for each in (self.socket, self.tcp, self.vsock, self.command))
         if sum((self.stdio or self.own, *named)) != 1:
-            raise UsageError(
-                "choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
-            )
+            raise UsageError("choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT")
         if self.tcp is None and (self.token_file is not None or self.no_token):
-            raise UsageError(
-                "a token is only for --tcp; the other endpoints are closed to other users"
-            )
+            raise UsageError("a token is only for --tcp; the other endpoints are closed to other users")
         if self.token_file is not None and self.no_token:
             raise UsageError("--token-file and --no-token can't be combined; leave one out")
         if self.socket is not None:

@@ -78,9 +78,7 @@ def _numbers(given: Given) -> tuple[int, ...]:
     if words and given.accept is None:
         raise UsageError("--skip needs --accept, with the answer that --dry-run showed")
     if not all(word.isdecimal() and int(word) for word in words):
-        raise UsageError(
-            f"--skip is {given.skip}; it must be numbers, as --dry-run shows them: 2,3"
-        )
+        raise UsageError(f"--skip is {given.skip}; it must be numbers, as --dry-run shows them: 2,3")
     return tuple(int(word) - 1 for word in words)
 
 
@@ -112,9 +110,7 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     return 0
 
 
-def _go_on(
-    home: Home, state: Session, screen: Screen, recipients: "Recipients", given: Given
-) -> None:
+def _go_on(home: Home, state: Session, screen: Screen, recipients: "Recipients", given: Given) -> None:
     """Continue a session as the command line says."""
     accept = given.accept
     with opened(home, state, screen, given, recipients=recipients) as shared:
@@ -185,8 +181,7 @@ def _meant(home: Home, screen: Screen, given: Given) -> list[str]:
     interrupted = [
         each.session_id
         for each in found
-        if each.phase is Phase.EXECUTING
-        or (each in waiting and taken(each.session_id, each.sequence))
+        if each.phase is Phase.EXECUTING or (each in waiting and taken(each.session_id, each.sequence))
     ]
     # One that waits has the terminal; `resume` again continues the next.
     return interrupted[: None if given.once else 1] or [homes.latest_session(found).session_id]
@@ -243,9 +238,7 @@ def _undo(  # one for each command-line option
         state = latest_of(home, or_run=True) if session is None else home.load(session)
         root, here = Path(state.workspace), Path.cwd()
         # What is not in the workspace is meant from there, too.
-        files = tuple(
-            typed_in(root, each, here) or os.path.normpath(with_slashes(each)) for each in names
-        )
+        files = tuple(typed_in(root, each, here) or os.path.normpath(with_slashes(each)) for each in names)
         what = UndoChoice(None if redo else turns, files, force)
         with locked(home, screen.remark):
             if state.is_run:

@@ -78,9 +78,7 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> Non
         journal = home.sessions.folder / work.conversation.session.session_id
         watch = Watch(home.mailbox.inbox, (journal,))
         if stack.enter_context(watch).fault:
-            screen.remark(
-                f"the inbox can't be watched ({watch.fault}); it is looked at each second"
-            )
+            screen.remark(f"the inbox can't be watched ({watch.fault}); it is looked at each second")
         glance = _glance(home, work, screen, is_asked=given.clipboard)
         line = None
         if (keys := screen.keyboard()) is not None:
@@ -240,9 +238,7 @@ class Entered(Struct):
         """Take a paste as the answer if it looks like one; else ask."""
         meaning: int | None = 1
         if self._seen[1] != (now := conversation.session.sequence):
-            raise UsageError(
-                f"meanwhile request {now} waits: nothing was done with what you pasted"
-            )
+            raise UsageError(f"meanwhile request {now} waits: nothing was done with what you pasted")
         refuse_request(self._home, conversation.session, text)
         is_answered = conversation.session.is_complete
         if is_answered or not conversation.is_answer(text, is_handed=True):
@@ -296,9 +292,7 @@ class Entered(Struct):
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
                 how = near.replace("'", "'/", 1) or "/help lists them"
-                raise UsageError(
-                    f"there is no {name}; {how}; if it is for the model, put a space before it"
-                )
+                raise UsageError(f"there is no {name}; {how}; if it is for the model, put a space before it")
 
     def _run(self, name: str, rest: str) -> None:
         """Run the command that a line stands for."""

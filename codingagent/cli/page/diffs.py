@@ -75,9 +75,7 @@ def files_of_all(texts: Iterable[str]) -> list[list[DiffView]]:
     return [files_of(text, spent=spent) for text in texts]
 
 
-def files_of(
-    text: str, named: Iterable[str] = (), spent: Counter[str] | None = None
-) -> list[DiffView]:
+def files_of(text: str, named: Iterable[str] = (), spent: Counter[str] | None = None) -> list[DiffView]:
     """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing.
 
     `spent` is what others of the view have cost.

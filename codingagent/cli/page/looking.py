@@ -60,9 +60,7 @@ class Desk:
         settings: in force there.
     """
 
-    def __init__(
-        self, home: Path, workspace: Path, settings: Settings, *, is_here: bool = False
-    ) -> None:
+    def __init__(self, home: Path, workspace: Path, settings: Settings, *, is_here: bool = False) -> None:
         self.root, self.workspace, self.settings = home, workspace, settings
         self._is_here = is_here
         self._is_usual = workspace == homes.default_workspace(home).absolute()
@@ -167,9 +165,7 @@ def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
         data = mailbox.read_taken(name) if name else None
         if data is None:
             raise UsageError(f"the answer of turn {turn} is not there any more")
-        return on_screen(
-            secrecy_of(home.sessions.folder, session).hide(typed_text(data, "replace"))
-        )
+        return on_screen(secrecy_of(home.sessions.folder, session).hide(typed_text(data, "replace")))
     short, whole = mailbox.short_path(session_id, turn), mailbox.outbox_path(session_id, turn)
     path = whole if "whole" in query or not short.exists() else short
     try:

@@ -211,9 +211,7 @@ class Page:
     def _request_text(self, request: Request) -> Response:
         text = looking.request_text(*self._named(request), request.query_params)
         kind = "attachment" if "download" in request.query_params else "inline"
-        return PlainTextResponse(
-            text, headers={"Content-Disposition": f'{kind}; filename="request.txt"'}
-        )
+        return PlainTextResponse(text, headers={"Content-Disposition": f'{kind}; filename="request.txt"'})
 
     def _turn(self, request: Request) -> Response:
         home, session_id = self._named(request)
@@ -289,9 +287,7 @@ class Page:
         data = await in_thread(looking.text_in, await request.body(), name)
         await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
-            done = await run(
-                [*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"]
-            )
+            done = await run([*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"])
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]

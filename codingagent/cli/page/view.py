@@ -159,9 +159,7 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now; `story` is what earlier views have read."""
 
-    def __init__(
-        self, home: Home, session_id: str, worker: "Worker", story: Story | None = None
-    ) -> None:
+    def __init__(self, home: Home, session_id: str, worker: "Worker", story: Story | None = None) -> None:
         story = story or Story()
         with story.lock:
             self.session = story.read_on(home, session_id)

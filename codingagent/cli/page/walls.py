@@ -71,9 +71,7 @@ class Walls:
         self, app: ASGIApp, shell: Callable[..., Response], port: int, limits: Mapping[str, int]
     ) -> None:
         self._app, self._shell, self._limits = app, shell, limits
-        self.token, self._key, self._tab_key, self._secret = (
-            secrets.token_urlsafe(32) for _ in range(4)
-        )
+        self.token, self._key, self._tab_key, self._secret = (secrets.token_urlsafe(32) for _ in range(4))
         self._cookie, self._host = f"codingagent_{port}", f"127.0.0.1:{port}"
 
     @property
@@ -84,9 +82,7 @@ class Walls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        found = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        found = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._refusal(scope, found)
         nonce = found.get("codingagent-nonce", "")
         proof = _digest(_digest(self._secret, nonce.partition(".")[0]), nonce)

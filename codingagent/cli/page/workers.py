@@ -153,9 +153,7 @@ class Worker:
             await reading
 
 
-def words_of(
-    action: str, session: Session, form: Mapping[str, str]
-) -> tuple[list[str], bytes | None]:
+def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[list[str], bytes | None]:
     """Return the command line that a click stands for, and its standard input; UsageError for none."""
     session_id = session.session_id
     match action:
@@ -228,9 +226,7 @@ async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.sub
     return process
 
 
-async def _read_all(
-    process: asyncio.subprocess.Process, take: Callable[[dict[str, object]], None]
-) -> Done:
+async def _read_all(process: asyncio.subprocess.Process, take: Callable[[dict[str, object]], None]) -> Done:
     """Read what a process prints until it ends; `take` gets each object as it comes."""
     assert process.stdout is not None
     assert process.stderr is not None

@@ -219,9 +219,7 @@ _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 # Files that hold what elsewhere is to be applied.
 DIFFERENCES = (".diff", ".patch")
 # What has to be the first line of its file, so that no comment can be above it.
-_FIRST = lazy_pattern(
-    r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
-)
+_FIRST = lazy_pattern(r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE)
 
 # Words for the same language, as a fence line and as an ending of names.
 _FAMILIES = """

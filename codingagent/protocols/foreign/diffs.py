@@ -209,9 +209,7 @@ def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fe
     """Read the hunks of one file; return the index after the last."""
     while at < end:
         first, numbers = at, _HUNK.fullmatch(lines[at].rstrip())
-        counts = (
-            (int(numbers[2] or "1"), int(numbers[4] or "1")) if numbers and numbers[1] else None
-        )
+        counts = (int(numbers[2] or "1"), int(numbers[4] or "1")) if numbers and numbers[1] else None
         at += numbers is not None
         read_hunk = _by_counts(lines, at, end, counts, fenced=fenced) if counts else None
         if read_hunk is None:
@@ -311,9 +309,7 @@ def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Aske
     old, new = _sides(difference, files)
     if old is None and new is None:
         if named is None:
-            raise OperationError(
-                "it names no file", advice="; write --- a/path and +++ b/path above it"
-            )
+            raise OperationError("it names no file", advice="; write --- a/path and +++ b/path above it")
         old = new = named.only("--- a/path and +++ b/path")
     notes, hunks = _check_kind(difference, new or old or "", is_gone=new is None), difference.hunks
     if new is None:
@@ -326,9 +322,7 @@ def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Aske
         return DeleteFile(paths.workspace_path(old or "")), notes
     if old is None:
         if not hunks and _EMPTY not in (difference.says("index ") or ""):
-            raise OperationError(
-                "it makes a new file and has none of its lines", advice="; send them"
-            )
+            raise OperationError("it makes a new file and has none of its lines", advice="; send them")
         return creation_of(paths.workspace_path(new), hunks), notes
     if old != new and not hunks and difference.says("rename from ") is not None:
         return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes

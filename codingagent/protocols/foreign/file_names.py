@@ -152,8 +152,7 @@ class Files:
         elif fits and fits != [path] and not self.has_folder(path.partition("/")[0]):
             raise OperationError(
                 f"'{paths.shown(path)}' may be a new file, or {fits[0]}",
-                advice=": write the path from the"
-                " workspace root, and 'New file:' before it if it is one",
+                advice=": write the path from the workspace root, and 'New file:' before it if it is one",
             )
         return meant, _taken(text, meant)
 

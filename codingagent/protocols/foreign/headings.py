@@ -40,9 +40,7 @@ class Headings:
         self._named: dict[int, Name | None] = {}
         self.floor = 0
 
-    def of_whole(
-        self, fence: Fence, above: Name | None, lines: list[str]
-    ) -> tuple[Name | None, bool]:
+    def of_whole(self, fence: Fence, above: Name | None, lines: list[str]) -> tuple[Name | None, bool]:
         """Return the path of a whole file, and whether it is in its first line only; refuse two."""
         if is_line_quote(fence.info):
             return None, False
@@ -54,9 +52,7 @@ class Headings:
             is_new = far is not None and far.is_new and not self._files.fits(far.texts[0])
             if far is not None and is_new and self._texts(far.line, fence.line) == far.texts:
                 heading = far if self._is_file_heading(far) else None
-        outside = (
-            _longer(info, heading) if info is not None and heading is not None else info or heading
-        )
+        outside = _longer(info, heading) if info is not None and heading is not None else info or heading
         if fence.language in blocks.SHELLS:
             # Shell lines are to be typed, unless a script has its path or `#!` above them.
             last = "" if outside is None else outside.texts[0].rpartition("/")[2]
@@ -111,9 +107,7 @@ class Headings:
     def _texts(self, start: int, end: int) -> tuple[str, ...]:
         """Return the paths that some lines name."""
         names = (self._name(i) for i in range(start, end))
-        return tuple(
-            dict.fromkeys(text for name in names if name is not None for text in name.texts)
-        )
+        return tuple(dict.fromkeys(text for name in names if name is not None for text in name.texts))
 
     def of_section(self, at: int) -> Name | None:
         """Return the one path of the heading over a line, if nothing but a few lines of text is between."""
@@ -181,6 +175,4 @@ def _longer(one: Name, other: Name) -> Name:
             f" '{paths.shown(other.texts[0])}'",
             advice="; write one path above each file",
         )
-    return replace(
-        max(one, other, key=lambda name: len(name.texts[0])), is_new=one.is_new or other.is_new
-    )
+    return replace(max(one, other, key=lambda name: len(name.texts[0])), is_new=one.is_new or other.is_new)

@@ -271,11 +271,7 @@ def _judge(
         case EditFile():
             return None, max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
-            why = (
-                "is changed by an operation, too"
-                if same
-                else "exists, and this may be a part of it"
-            )
+            why = "is changed by an operation, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
             return (f"'{shown}' {why}", f"if it is intended, send {how}"), -1
         case DeleteFile() if same:

@@ -210,9 +210,7 @@ class _AnswerReader:
         if fence.language in blocks.SHELLS or start.startswith("$ "):
             self._items.pass_over(SHELL, line)
             return
-        elements = (
-            name_in(text, fence.line, self._files) for text in lines[:3] if element_in(text)
-        )
+        elements = (name_in(text, fence.line, self._files) for text in lines[:3] if element_in(text))
         heading = self._names.of_section(fence.line) if above is None else None
         near = above or heading or self._names.near(fence.line) or next(elements, None)
         path = "" if near is None else near.texts[0]
@@ -224,8 +222,7 @@ class _AnswerReader:
         elif near is not None and (is_label or is_new):
             fault = OperationError(
                 f"line {near.line + 1} names '{shown}', and it is not certain that this is all of it",
-                advice="; send it whole with its path alone on the line above its fence, or"
-                " SEARCH/REPLACE",
+                advice="; send it whole with its path alone on the line above its fence, or SEARCH/REPLACE",
             )
             self._items.refuse(Kind.FILE, line, fault, path)
         elif near is not None and (above or near.is_heading or path in self._files):

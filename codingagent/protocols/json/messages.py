@@ -298,9 +298,7 @@ def event_of(ended: OperationEnded) -> wire.Event:
             assert_never(event)
 
 
-def _failure(
-    ended: OperationEnded, event: core.Interrupted | core.Refused, reason: str
-) -> wire.Event:
+def _failure(ended: OperationEnded, event: core.Interrupted | core.Refused, reason: str) -> wire.Event:
     """Return the event of an operation that was not done; an error, where its type is not known."""
     type_ = type_of(event.kind)
     if issubclass(wire.EVENTS.get(type_, object), wire.FileOutcome):

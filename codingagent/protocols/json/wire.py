@@ -59,9 +59,7 @@ RULES = {
 class _Absent:
     """Mark a field that may be absent, None in code, but is never null in JSON."""
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         nullable: Any = handler(source)
         return cast("CoreSchema", nullable["schema"])
 
@@ -108,9 +106,7 @@ OrAbsent = Annotated[_T | None, _Absent()]
 Text = Annotated[str, StringConstraints(strict=True, min_length=0)]
 Message = Annotated[str, StringConstraints(strict=True, max_length=MESSAGE_LIMIT)]
 Command = Annotated[str, StringConstraints(strict=True, max_length=COMMAND_LIMIT)]
-RelativePath = Annotated[
-    str, StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN)
-]
+RelativePath = Annotated[str, StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN)]
 FileContent = Annotated[
     Text,
     AfterValidator(_check_file_size),
@@ -271,9 +267,7 @@ Operation = (
     | DeleteFileOperation
     | ShellOperation
 )
-TYPES: dict[Kind, str] = {
-    form.kind: form.model_fields["type"].default for form in get_args(Operation)
-}
+TYPES: dict[Kind, str] = {form.kind: form.model_fields["type"].default for form in get_args(Operation)}
 TYPES[Kind.DONE] = TYPES[Kind.MESSAGE]
 TaggedOperation = Annotated[Operation, _TAG]
 

@@ -127,9 +127,7 @@ class _Mender:
     def _tags_in(self, start: int, end: int) -> Iterator[Tag]:
         """Yield the lines that are tags, as they should be or damaged, in their order."""
         at = start
-        while (
-            self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None
-        ):
+        while self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None:
             self._looks_left -= 1
             self._looked_to = mention.start()
             line = self._text.rfind("\n", 0, mention.start()) + 1
@@ -293,9 +291,7 @@ class _Mender:
             if all(line.endswith(trail) for line in lines if line.strip()):
                 cut = (line.removesuffix(trail) if line.strip() else "" for line in lines)
                 body, what = "\n".join(cut), "<br>" if "<" in trail else "spaces"
-                self._say_of(
-                    opening, f"{what} at the end of each line, including the tags, were removed"
-                )
+                self._say_of(opening, f"{what} at the end of each line, including the tags, were removed")
             elif "<" in trail:
                 self._doubt(opening, "it ends with <br>, and lines of its body do not")
         start, end = opening.end + 1, closing.start

@@ -79,9 +79,7 @@ def named(block: Block) -> str:
 def refusal(cut: str, block: Block) -> OperationError:
     """Return why a cut block is not used; its detail is the lines with which the model is to go on."""
     lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
-    fact = (
-        f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
-    )
+    fact = f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
     advice = ". Send it again from its start"
     if again:
         advice = (
@@ -253,10 +251,7 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
         if is_sure and _is_said("".join(lines[: next(ends, None)]), arrived):
             whole = f"{arrived}{text[found.start() :]}".partition("\n")[2]
             direct = f"{arrived}{overlap}\n{text[first:]}".partition("\n")[2]
-            if (
-                syntax_check.parses(path, whole) is True
-                or syntax_check.parses(path, direct) is not True
-            ):
+            if syntax_check.parses(path, whole) is True or syntax_check.parses(path, direct) is not True:
                 return found.start()
         if text.count("\n", 0, found.start()) > _LEAD_LINES:
             return None

@@ -94,8 +94,7 @@ def _skeleton(words: str, files: Iterable[str], *, is_json: bool) -> str:
         return json.dumps({"protocolVersion": "1.0", "operations": [operation]}, ensure_ascii=False)
     if path and '"' not in path:
         return (
-            f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n'
-            "[/EDIT_FILE]"
+            f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n[/EDIT_FILE]'
         )
     if "?" in words:
         return "[MESSAGE]\nyour question\n[/MESSAGE]"

@@ -62,9 +62,7 @@ def _thoughts(mended: Mended) -> _Said:
     """
     text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
     # The first word that is not a fence, a label or a byte-order mark.
-    before = re.match(
-        r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text
-    )
+    before = re.match(r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
     start = before.end() if before else 0
     header = next((m.start() for part in around for m in _HEADER.finditer(text, *part)), len(text))
     parts: list[tuple[int, int]] = []

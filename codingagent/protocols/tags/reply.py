@@ -126,9 +126,7 @@ class Reply(Struct, frozen=True):
     """Its text with `BLOCK_LINE` in the place of each block, if that looks like edits in another format."""
 
 
-_TOO_MANY = (
-    f"The answer has {{count:,}} operations; at most {AT_ONCE:,} are executed, so nothing was done"
-)
+_TOO_MANY = f"The answer has {{count:,}} operations; at most {AT_ONCE:,} are executed, so nothing was done"
 
 
 def read(text: str) -> Reply:

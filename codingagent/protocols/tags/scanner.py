@@ -39,9 +39,7 @@ _ESCAPE = lazy_pattern(r'\\(["\\])')
 # The headings of a request of ours, in whatever form a chat gives them back.
 _MARK = r"[^A-Za-z0-9\n]"
 _HEADINGS = {
-    name: lazy_pattern(
-        rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE
-    )
+    name: lazy_pattern(rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE)
     for name in ("HEADER", "PROTOCOL")
 }
 
@@ -108,9 +106,7 @@ class _Scanner:
         name, start = found[1], found.start()
         if self._text[start + 1] == "/":
             if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
-                how = (
-                    "; if the body before it contains this line as text, send the block again with"
-                )
+                how = "; if the body before it contains this line as text, send the block again with"
                 how += f' until="TOKEN" and [/{name} TOKEN]'
                 self._note(start, f"[/{name}] closes nothing", how, is_unread=True)
         elif name in HAS_BODY:

@@ -19,9 +19,7 @@ _HEAD = lazy_pattern(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
 _CLOSING = lazy_pattern(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
 _WRAPPING = "*_`~"
 _WRAPPED_NAME = lazy_pattern(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])")
-_VALUE_QUOTES = lazy_pattern(
-    r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])"""
-)
+_VALUE_QUOTES = lazy_pattern(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])""")
 # As they are typed in other languages.
 _CORNERS = lazy_pattern(
     r"=[ \t\u00a0]*(?:[「『«‹]|'')[ \t\u00a0]*([^「」『』«»‹›\"'\n]*?)[ \t\u00a0]*(?:[」』»›]|'')"
@@ -149,8 +147,7 @@ def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
     if head[1]:
         return head if _CLOSING.fullmatch(text) else None
     is_tag = scanner.is_opening(text, head.end()) or (
-        text.endswith(f"[/{head[2]}]")
-        and scanner.is_opening(text.partition("]")[0] + "]", head.end())
+        text.endswith(f"[/{head[2]}]") and scanner.is_opening(text.partition("]")[0] + "]", head.end())
     )
     return head if is_tag else None
 

@@ -35,9 +35,7 @@ _CONTENTS = lazy_pattern(
     re.MULTILINE,
 )
 # What chats write above a turn of the person, alone on its line.
-_PERSON = lazy_pattern(
-    r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE
-)
+_PERSON = lazy_pattern(r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE)
 
 _TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.
@@ -128,9 +126,7 @@ def _requests(text: str) -> tuple[_Request, ...] | None:
         if prompt < 0:
             return None
         # Its last line, letter by letter; of several the last one.
-        lines = [
-            guide.reminder(session, sequence, is_asking=asks).strip() for asks in (False, True)
-        ]
+        lines = [guide.reminder(session, sequence, is_asking=asks).strip() for asks in (False, True)]
         start, length = max((text.rfind(f"\n{said}", prompt), len(said)) for said in lines)
         if start < 0:
             return None

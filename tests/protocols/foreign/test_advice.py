@@ -51,8 +51,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         {"a.py": "a = 5\nb = 2\n"},
     ),
     "a file in a frame beside one in a fence": (
-        "[file name]: src/u.py\n[file content begin]\nu = 5\n[file content end]\n\na.py\n"
-        + fenced(WHOLE),
+        "[file name]: src/u.py\n[file content begin]\nu = 5\n[file content end]\n\na.py\n" + fenced(WHOLE),
         "it stands in no fence; send it again in a fence, with its path on the line above",
         "src/u.py\n" + fenced("u = 5\n"),
         {"src/u.py": "u = 5\n"},
@@ -66,10 +65,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "two paths": (
         "Change `a.py` and `src/u.py`:\n" + fenced(edit("a = 1\n", "a = 5\n")),
         "a.py and src/u.py are above it; write one path above each block",
-        "a.py\n"
-        + fenced(edit("a = 1\n", "a = 5\n"))
-        + "\nsrc/u.py\n"
-        + fenced(edit("u = 1\n", "u = 5\n")),
+        "a.py\n" + fenced(edit("a = 1\n", "a = 5\n")) + "\nsrc/u.py\n" + fenced(edit("u = 1\n", "u = 5\n")),
         {"a.py": "a = 5\nb = 2\n", "src/u.py": "u = 5\n"},
     ),
     "two paths of one file": (
@@ -288,9 +284,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "encoded, and meant": (
         "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y < z\n")),
         'if it is intended, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
-        '[EDIT_FILE path="a.py" until="T"]\n'
-        + edit("a = 1\n", "a = x &lt; y\n")
-        + "[/EDIT_FILE T]\n",
+        '[EDIT_FILE path="a.py" until="T"]\n' + edit("a = 1\n", "a = x &lt; y\n") + "[/EDIT_FILE T]\n",
         {"a.py": "a = x &lt; y\nb = 2\n"},
     ),
 }
@@ -303,9 +297,7 @@ OTHERS = {
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ADVICE)
-def test_advice_that_is_followed_leads_to_an_answer_that_is_taken(
-    name: str, tmp_path: Path
-) -> None:
+def test_advice_that_is_followed_leads_to_an_answer_that_is_taken(name: str, tmp_path: Path) -> None:
     """Design, replies: advice must be possible to follow."""
     sent, advice, followed, after = ADVICE[name]
     before = BEFORE | (OTHERS if any(path in OTHERS for path in after) else {})

@@ -25,9 +25,7 @@ ROWS += zip(CASES, cycle(("CRLF", "no last newline", "as it is")), strict=False)
 
 
 @each_row(("case", "mangled"), [*dict.fromkeys(ROWS)])
-def test_a_reply_gives_right_bytes_or_says_what_to_send(
-    case: Path, mangled: str, tmp_path: Path
-) -> None:
+def test_a_reply_gives_right_bytes_or_says_what_to_send(case: Path, mangled: str, tmp_path: Path) -> None:
     reply = (case / "reply.txt").read_bytes().decode()
     if mangled == "CRLF":
         reply = reply.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -75,9 +75,7 @@ def test_an_edit_that_can_not_be_read_is_named_first() -> None:
 
 def test_an_edit_of_a_file_that_a_command_changes_comes_after_it() -> None:
     """Where it only repeats the command, the file holds it then, and nothing is done twice."""
-    command = (
-        '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
-    )
+    command = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
     found = read(f"{search('a.py', 'a', 'b')}\n{command}\n{RUN}\n{DONE}")
     assert kinds(found) == [EditFile, EditFile, RunCommand, Finish]
     assert [item.foreign for item in found.items if isinstance(item, Step)][:2] == ["no", "asked"]
@@ -138,9 +136,7 @@ def test_a_fence_around_a_command_is_no_file() -> None:
 def test_what_a_command_holds_is_its_own() -> None:
     """Markers and fences in a body are body, whatever they look like."""
     body = search("a.py", "a", "b") + "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
-    text = (
-        f'Look: `x`\n\n<b>\n[CREATE_FILE path="doc.md" until="E"]\n{body}[/CREATE_FILE E]\n{DONE}'
-    )
+    text = f'Look: `x`\n\n<b>\n[CREATE_FILE path="doc.md" until="E"]\n{body}[/CREATE_FILE E]\n{DONE}'
     assert kinds(read(text)) == [CreateFile, Finish]
 
 

@@ -146,9 +146,7 @@ def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path)
     """Design, replies: else it is named first in the results, and the answer's DONE does not count."""
     with plain_session(tmp_path, accepts_formats=True) as live:
         path = lay(live)
-        live.answer(
-            f"[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n\n### cart.py\n\n```python\nx\n```\n{DONE}"
-        )
+        live.answer(f"[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n\n### cart.py\n\n```python\nx\n```\n{DONE}")
         assert path.read_text() == CART
         assert not live.conversation.session.is_complete
         first, *_ = live.results().splitlines()
@@ -168,9 +166,7 @@ def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> No
 
 def test_beside_the_rest_of_a_block_that_was_cut_it_is_done_too(tmp_path: Path) -> None:
     """Design, replies: beside blocks of ours, however they arrived."""
-    first = (
-        '[REPLY session="{0}" sequence="1"]\n[CREATE_FILE path="a.txt"]\none line\nanother line\n'
-    )
+    first = '[REPLY session="{0}" sequence="1"]\n[CREATE_FILE path="a.txt"]\none line\nanother line\n'
     with plain_session(tmp_path, accepts_formats=True) as live:
         path = lay(live)
         live.answer(first.format(live.session_id))
@@ -195,9 +191,7 @@ MIXED = (
 
 @pytest.mark.parametrize("at", range(8))
 @pytest.mark.one_in(3)
-def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
-    tmp_path: Path, at: int
-) -> None:
+def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(tmp_path: Path, at: int) -> None:
     """The order and the meaning of its parts are those of the moment when it was taken.
 
     Its own commands make one path fit that fitted two, and one fit two that fitted one.

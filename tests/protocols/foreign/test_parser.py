@@ -82,9 +82,7 @@ def test_a_reply_of_prose_has_nothing_in_it() -> None:
 def test_the_end_of_a_file_that_a_difference_tells_is_in_the_edit() -> None:
     text = "```diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n```\n"
     (item,) = read(text, {"a"}).items
-    hunk = DiffHunk(
-        (("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end=FileEnd.ENDED
-    )
+    hunk = DiffHunk((("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end=FileEnd.ENDED)
     assert item == Step(EditFile("a", Diff((hunk,))), 2)
 
 
@@ -100,6 +98,4 @@ def test_a_whole_file_that_exists_is_overwritten_and_one_that_is_not_listed_neve
 def test_remarks_are_few_however_many_blocks() -> None:
     text = "```sh\nls\n```\n" * 40
     (note,) = read(text, set()).asides
-    assert note.startswith(
-        "the shell code at lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 30 more was"
-    )
+    assert note.startswith("the shell code at lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 30 more was")

@@ -112,9 +112,7 @@ def difference(old: str, new: str, context: int, *, damage: str = "") -> str:
     told = []
     for line in difflib.unified_diff(before, after, "a/f.txt", "b/f.txt", n=context):
         if line.startswith("@@") and line.endswith("@@\n"):
-            told.append(
-                {"": line, "bare": "@@\n", "dots": "@@ ... @@\n"}.get(damage, "") or _wrong(line)
-            )
+            told.append({"": line, "bare": "@@\n", "dots": "@@ ... @@\n"}.get(damage, "") or _wrong(line))
         elif line.endswith("\n"):
             told.append(line)
         else:
@@ -126,9 +124,7 @@ def _wrong(header: str) -> str:
     return re.sub(r"\d+", lambda number: str(int(number[0]) * 3 + 7), header)
 
 
-def done_in_folder(
-    reply: str, before: dict[str, bytes | str]
-) -> tuple[dict[str, bytes], tuple[str, ...]]:
+def done_in_folder(reply: str, before: dict[str, bytes | str]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         done = do(reply, before, Path(folder))
     return done.files, done.failures
@@ -161,18 +157,14 @@ def test_a_difference_gives_the_second_text_or_nothing(
         done = do(f"```diff\n{told}```\n", {"f.txt": old}, Path(folder))
     # A line that is added beside its like, without context, may be there already; then that is said.
     is_said_to_be_there = context == 0 and any(
-        "is already applied at line" in note
-        for event in done.events
-        for note in getattr(event, "notes", ())
+        "is already applied at line" in note for event in done.events for note in getattr(event, "notes", ())
     )
     expected = {old} if done.failures else {old, new} if is_said_to_be_there else {new}
     assert done.files["f.txt"].decode() in expected, (told, done.failures)
 
 
 UNIQUE = st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=14).map(
-    lambda numbers: [
-        f"    line {number}()" if number % 3 else f"line {number}" for number in numbers
-    ]
+    lambda numbers: [f"    line {number}()" if number % 3 else f"line {number}" for number in numbers]
 )
 
 
@@ -202,9 +194,7 @@ def test_a_difference_with_context_and_unique_lines_is_always_applied(
 
 
 @given(UNIQUE, st.data(), st.sampled_from(["search", "bare search", "head", "patch"]))
-def test_an_edit_gives_the_text_that_was_meant(
-    lines: list[str], data: st.DataObject, form: str
-) -> None:
+def test_an_edit_gives_the_text_that_was_meant(lines: list[str], data: st.DataObject, form: str) -> None:
     """SEARCH/REPLACE in its forms, and `*** Begin Patch`."""
     start = data.draw(st.integers(0, len(lines) - 1))
     end = data.draw(st.integers(start + 1, len(lines)))
@@ -218,9 +208,7 @@ def test_an_edit_gives_the_text_that_was_meant(
     reply = {
         "search": f"**f.txt**\n```\n{block}```\n",
         "bare search": f"f.txt\n{block}",
-        "head": f"```py f.txt\n{block}```\n".replace(" SEARCH", " HEAD").replace(
-            " REPLACE", " updated"
-        ),
+        "head": f"```py f.txt\n{block}```\n".replace(" SEARCH", " HEAD").replace(" REPLACE", " updated"),
         "patch": patch,
     }[form]
     files, failures = done_in_folder(reply, {"f.txt": text_of(lines, ended=True)})

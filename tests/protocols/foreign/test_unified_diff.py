@@ -115,10 +115,7 @@ def test_a_deleted_file_is_deleted_once(diff: str) -> None:
 @pytest.mark.parametrize(
     "diff",
     [
-        "Index: n.py\n=====\n"
-        + GIT
-        + "--- a/n.py\t(revision 1)\n+++ b/n.py\t(working copy)\n"
-        + EDIT,
+        "Index: n.py\n=====\n" + GIT + "--- a/n.py\t(revision 1)\n+++ b/n.py\t(working copy)\n" + EDIT,
         GIT + "old mode 100644\nnew mode 100755\n" + BOTH + EDIT,
     ],
 )
@@ -132,9 +129,7 @@ def test_the_folders_before_and_after_may_have_any_names(old: str, new: str) -> 
     """git's `diff.mnemonicPrefix`, and `diff -r` of two folders."""
     headers = f"--- {old}/n.py\n+++ {new}/n.py\n"
     assert done(fenced(headers + EDIT), {"n.py": OLD}) == ({"n.py": "new\nold two\n"}, ())
-    assert (
-        done(fenced(f"diff --git {old}/n.py {new}/n.py\n{headers}{EDIT}"), {"n.py": OLD})[1] == ()
-    )
+    assert done(fenced(f"diff --git {old}/n.py {new}/n.py\n{headers}{EDIT}"), {"n.py": OLD})[1] == ()
 
 
 def test_two_empty_files_of_one_name_are_two_files() -> None:
@@ -157,12 +152,9 @@ def test_a_mode_beside_text_is_said_not_to_be_set(mode: str) -> None:
 @each_row("between", ["", "\n", "\n\n\n"])
 @each_row("header", ["@@ -1,2 +1,2 @@", "@@", "@@ -1,7 +1,9 @@"])
 @each_row("is_fenced", [True, False])
-def test_blank_lines_may_part_two_differences(
-    between: str, header: str, *, is_fenced: bool
-) -> None:
+def test_blank_lines_may_part_two_differences(between: str, header: str, *, is_fenced: bool) -> None:
     one, other = (
-        f"--- a/{name}\n+++ b/{name}\n{header}\n-old one\n+new\n old two\n"
-        for name in ("m", "n.py")
+        f"--- a/{name}\n+++ b/{name}\n{header}\n-old one\n+new\n old two\n" for name in ("m", "n.py")
     )
     text = one + between + other
     if not is_fenced and (len(between) > 1 or "7" in header):
@@ -218,9 +210,7 @@ def test_the_second_difference_of_a_file_counts_as_it_was_or_as_it_is(tmp_path: 
 
 
 def test_the_lines_over_a_hunk_of_a_patch_say_which_of_several_it_is() -> None:
-    text = (
-        "class A:\n  def f():\n    x = 1\nclass B:\n  def g():\n    x = 1\n  def f():\n    x = 1\n"
-    )
+    text = "class A:\n  def f():\n    x = 1\nclass B:\n  def g():\n    x = 1\n  def f():\n    x = 1\n"
     for over, line in ((("class B", "  def f"), 7), (("class A",), 2), (("  def g():",), 5)):
         anchors = "".join(f"@@ {each}\n" for each in over)
         lines = text.split("\n")
@@ -274,9 +264,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         "[RUN_COMMAND]chmod 755 n.py[/RUN_COMMAND]\n",
     ),
     "a link": (
-        fenced(
-            "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+n.py\n"
-        ),
+        fenced("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+n.py\n"),
         "only a command can change; send [RUN_COMMAND]",
         "[RUN_COMMAND]ln -sfn n.py l[/RUN_COMMAND]\n",
     ),
@@ -311,10 +299,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n" + ADDED),
     ),
     "a new name and changes": (
-        fenced(
-            "diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n"
-            + EDIT
-        ),
+        fenced("diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n" + EDIT),
         '[MOVE_FILE path="n.py" to="m.py"], then [EDIT_FILE path="m.py"] with the changes',
         (
             '[MOVE_FILE path="n.py" to="m.py"]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'

@@ -128,18 +128,14 @@ _EVENTS: st.SearchStrategy[core.Event] = st.one_of(
     st.builds(core.FileEdited, _HALVES, st.just(()), st.text(), st.integers(0)),
     st.builds(core.FileDeleted, _HALVES),
     st.builds(core.FileRequested, _HALVES, st.just(())),
-    st.builds(
-        core.FileFetched, _HALVES, st.text(), st.sampled_from(["utf-8", "base64"]), st.integers(0)
-    ),
+    st.builds(core.FileFetched, _HALVES, st.text(), st.sampled_from(["utf-8", "base64"]), st.integers(0)),
     st.builds(
         core.CommandRan,
         _HALVES,
         st.integers(-64, 255),
         st.text(),
         st.floats(0, 1e6),
-        st.sampled_from(
-            ["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
-        ),
+        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]),
         stdout=st.none() | st.text(),
         stderr=st.none() | st.text(),
     ),

@@ -87,9 +87,7 @@ def test_the_first_request_asks_for_json(live: LiveSession) -> None:
     assert f"=== PROTOCOL ===\n{json_guide.GUIDE}\n" in request
     assert "[CREATE_FILE" not in request
     assert events(live) == []
-    assert (
-        f'"session": "{live.session_id}", "sequence": 1' in request.partition("=== PROMPT ===")[2]
-    )
+    assert f'"session": "{live.session_id}", "sequence": 1' in request.partition("=== PROMPT ===")[2]
     sections = ["HEADER", "PROTOCOL", "CONTEXT", "PROMPT"]
     assert [line[4:-4] for line in request.splitlines() if line.startswith("=== ")] == sections
 
@@ -198,9 +196,7 @@ def test_a_message_within_a_block_is_its_body(tags: LiveSession) -> None:
         ('{"approval": {"operationId": "op-1", "decision": "approved"}}', "no operations message"),
     ],
 )
-def test_what_cant_be_executed_is_told_to_the_model(
-    live: LiveSession, reply: str, said: str
-) -> None:
+def test_what_cant_be_executed_is_told_to_the_model(live: LiveSession, reply: str, said: str) -> None:
     """Nothing is lost, and the next request says what to send."""
     *words, event = take(live, reply)
     assert all(each["type"] == "message" for each in words)
@@ -219,9 +215,7 @@ def test_prose_in_a_session_of_tags_is_answered_as_before(tags: LiveSession) -> 
 
 
 @pytest.mark.parametrize("name", ["live", "tags"])
-def test_a_message_that_says_done_ends_the_session(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_message_that_says_done_ends_the_session(name: str, request: pytest.FixtureRequest) -> None:
     """Design: a reply whose only operation is a message that begins DONE: ends the session."""
     live: LiveSession = request.getfixturevalue(name)
     live.drop(message(say("DONE: all tests pass")))

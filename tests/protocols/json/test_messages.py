@@ -111,9 +111,7 @@ def whole(kind: str, value: dict[str, Any]) -> dict[str, Any]:
 # --- the three documents ---------------------------------------------------------------------------
 
 
-@each_row(
-    "case", EXAMPLES, ids=[f"{e['document']}-{n}-{e['kind']}" for n, e in enumerate(EXAMPLES)]
-)
+@each_row("case", EXAMPLES, ids=[f"{e['document']}-{n}-{e['kind']}" for n, e in enumerate(EXAMPLES)])
 def test_every_example_of_the_documents_is_valid(case: dict[str, Any]) -> None:
     """An example that is whole is valid; one that is an excerpt is, once what it lacks is added."""
     kind, example = case["kind"], case["example"]
@@ -144,15 +142,11 @@ _JSON = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
 _PATHS = st.lists(
-    st.sampled_from(
-        ["a", "b.py", ".", "..", "/", "\0", "é", "😀", " ", "\n", "\\", "C:", "a" * 250]
-    ),
+    st.sampled_from(["a", "b.py", ".", "..", "/", "\0", "é", "😀", " ", "\n", "\\", "C:", "a" * 250]),
     max_size=4,
 ).map("".join)
 _KEYS = st.sampled_from(["x", "content", "path", "old_content", "ID", "", "timeout", "command"])
@@ -202,9 +196,7 @@ def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[
     required = {name: fields.pop(name) for name in schema.get("required", [])}
     others = schema.get("additionalProperties", True)
     values = _JSON if others is True else from_schema(others, root)
-    unknown = st.dictionaries(
-        (_KEYS | st.text()).filter(lambda k: k not in known), values, max_size=2
-    )
+    unknown = st.dictionaries((_KEYS | st.text()).filter(lambda k: k not in known), values, max_size=2)
     named = st.fixed_dictionaries(required, optional=fields)
     return st.tuples(unknown, named).map(lambda both: {**both[0], **both[1]})
 
@@ -289,10 +281,7 @@ def check_agreement(value: Any) -> None:
         except MessageError:
             assert not kept
             continue
-        good = [
-            _SPECIFIED_OPERATION.is_valid(o) and keeps_the_path_rules(o)
-            for o in value["operations"]
-        ]
+        good = [_SPECIFIED_OPERATION.is_valid(o) and keeps_the_path_rules(o) for o in value["operations"]]
         assert [not isinstance(item, Problem) for item in items] == good
 
 
@@ -421,9 +410,7 @@ def test_a_fault_says_where_and_what_is_allowed(operation: object, line: str) ->
         parse_operation(operation)
     assert str(caught.value) == line
     assert f"{caught.value.where} {caught.value.reason}" == line
-    in_message = fault(
-        validate_operations_message(message({"type": "readFile", "path": "a"}, operation))
-    )
+    in_message = fault(validate_operations_message(message({"type": "readFile", "path": "a"}, operation)))
     assert in_message.startswith("operations[1]")
     assert in_message.endswith(line.removeprefix("operation "))
 
@@ -635,9 +622,7 @@ _LS = ShellOperation(command="ls")
 def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, reason: str) -> None:
     """Specification 001, graceful degradation: skip the operation, continue."""
     text = f'{{"protocolVersion":"1.0","operations":[{_GOOD},{bad},{_GOOD}]}}'
-    value = json.loads(
-        text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits)
-    )
+    value = json.loads(text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits))
     where = f"operations[1]{where}"
     malformed = Problem(Kind.MALFORMED, f"{where} {reason}", 2, id="op-2", subject=where)
     for source in (
@@ -683,9 +668,7 @@ def test_a_message_over_the_size_limit_is_not_read() -> None:
     """What is too large is refused before anything looks at it."""
     text = json.dumps(message()).ljust(SIZE_LIMIT_BYTES)
     assert read_operations_message(text) == ()
-    said = (
-        f"has {SIZE_LIMIT_BYTES + 1} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
-    )
+    said = f"has {SIZE_LIMIT_BYTES + 1} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
     for source in (f"{text} ", f"{text} ".encode()):
         assert refusal(source) == f"message {said}"
 

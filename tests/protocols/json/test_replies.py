@@ -155,9 +155,7 @@ def test_an_empty_message_is_a_turn_without_operations() -> None:
     assert read(message()).items == ()
 
 
-@pytest.mark.parametrize(
-    "content", ["DONE: all is well", "DONE:all is well", " DONE: all is well\n"]
-)
+@pytest.mark.parametrize("content", ["DONE: all is well", "DONE:all is well", " DONE: all is well\n"])
 def test_a_lone_message_that_says_done_ends_the_session(content: str) -> None:
     """Design: a reply whose only operation is a `message` that begins `DONE:` ends the session."""
     assert said(message({"type": "message", "content": content})) == Finish("all is well")
@@ -217,9 +215,7 @@ def test_a_file_that_begins_with_done_ends_nothing() -> None:
         ({"sequence": 10**9}, Header(None, None)),
     ],
 )
-def test_the_message_says_which_request_it_answers(
-    more: dict[str, object], header: Header | None
-) -> None:
+def test_the_message_says_which_request_it_answers(more: dict[str, object], header: Header | None) -> None:
     """The guide asks for `session` and `sequence`; unknown fields are ignored (001 is additive)."""
     assert read(message(READ, **more)).header == header
 
@@ -339,9 +335,7 @@ def test_the_task_is_the_first_event() -> None:
         "protocolVersion": "1.0",
         "runId": f"{SESSION_ID}-1",
         "status": "completed",
-        "events": [
-            {"type": "userMessage", "timestamp": CREATED_AT, "content": "Create a calculator"}
-        ],
+        "events": [{"type": "userMessage", "timestamp": CREATED_AT, "content": "Create a calculator"}],
     }
     assert notes == ""
 

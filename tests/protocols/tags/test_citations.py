@@ -45,13 +45,9 @@ def steps(text: str) -> list[Step]:
 @each_row("place", ["{0} {1}", "{0}{1}", "{1}{0}", "**{0}** {1}"])
 def test_marks_beside_tags_cost_no_block(mark: str, place: str) -> None:
     """Design, replies as chats really give them: in tags damage is undone always, and said."""
-    opening, closing = (
-        place.format(tag, mark) for tag in ('[CREATE_FILE path="a.py"]', "[/CREATE_FILE]")
-    )
+    opening, closing = (place.format(tag, mark) for tag in ('[CREATE_FILE path="a.py"]', "[/CREATE_FILE]"))
     end = place.format("[END]", mark)
-    (step,) = steps(
-        f'[REPLY session="a1b2c3d4" sequence="1"] {mark}\n{opening}\nx = 1\n{closing}\n{end}\n'
-    )
+    (step,) = steps(f'[REPLY session="a1b2c3d4" sequence="1"] {mark}\n{opening}\nx = 1\n{closing}\n{end}\n')
     assert isinstance(step.operation, CreateFile)
     assert (step.operation.path, step.operation.content) == ("a.py", "x = 1\n")
     assert "citation marks" in " ".join(step.notes)
@@ -106,9 +102,7 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
         *("[F:src/a.py†L10-L20]", "〖3:1†a.py〗"),
     ],
 )
-def test_a_mark_that_only_a_chat_writes(
-    mark: str, path: str, body: str, expected: str | None
-) -> None:
+def test_a_mark_that_only_a_chat_writes(mark: str, path: str, body: str, expected: str | None) -> None:
     """Taken off where it can't be meant; asked about in a program that handles such marks."""
     if expected is None:
         with pytest.raises(OperationError, match="citation marks"):
@@ -164,10 +158,7 @@ def test_direction_marks_in_bodies(turn: str) -> None:
     inner = f"x = 'a{turn}b'\n"
     assert body_repair.mend_file(inner, "a.py", AS_IT_IS).text == inner
     old = f"{turn}one\n{turn}two\n"
-    assert (
-        body_repair.mend_file(f"{old}{turn}three\n", "a.md", AS_IT_IS, old).text
-        == f"{old}{turn}three\n"
-    )
+    assert body_repair.mend_file(f"{old}{turn}three\n", "a.md", AS_IT_IS, old).text == f"{old}{turn}three\n"
     edit = (Replacement(f"{turn}x = 1\n", f"{turn}x = 2\n"),)
     assert apply.apply(edit, "x = 1\n", AS_IT_IS, path="a.py").text == "x = 2\n"
 

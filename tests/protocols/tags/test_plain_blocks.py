@@ -159,9 +159,7 @@ _WORDS = (
 
 
 @given(st.lists(st.sampled_from(_WORDS), min_size=1), st.lists(st.sampled_from(_PLAIN + _WORDS)))
-def test_what_a_plain_block_holds_says_nothing_of_the_reply(
-    words: list[str], others: list[str]
-) -> None:
+def test_what_a_plain_block_holds_says_nothing_of_the_reply(words: list[str], others: list[str]) -> None:
     """Specification 003, parsing rule 3: a body is a body, whatever it looks like."""
     around = "".join(f"{other}\n" for other in others)
     one, two = (

@@ -166,9 +166,7 @@ _PIECES = [
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=6, unique=True), st.integers(0, 400))
-def test_a_cut_reply_does_the_beginning_of_what_the_whole_one_does(
-    pieces: list[str], cut: int
-) -> None:
+def test_a_cut_reply_does_the_beginning_of_what_the_whole_one_does(pieces: list[str], cut: int) -> None:
     """Any prefix of a reply executes a prefix of its operations (the summary of DONE aside)."""
     text = "".join(pieces)
     if "<think>" in text and not text.startswith("<think>"):
@@ -256,9 +254,7 @@ def test_text_beside_commands_costs_time_in_proportion() -> None:
 
 def test_markers_in_entities_tell_of_the_bodies_beside_them() -> None:
     """Nothing else shows that `<` and `&` of a text for people were encoded."""
-    edit = (
-        "&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH\na\n=======\nb\n&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE\n"
-    )
+    edit = "&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH\na\n=======\nb\n&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE\n"
     page = '[CREATE_FILE path="a.md"]\nUse &lt;b&gt; and x &amp;&amp; y.\n[/CREATE_FILE]\n'
     step = reply.read(f'[EDIT_FILE path="a.py"]\n{edit}[/EDIT_FILE]\n{page}').items[1]
     assert isinstance(step, Step)

@@ -117,9 +117,7 @@ def test_too_many_blocks_are_refused_whole(block: str) -> None:
     assert len(reply.read(text.removesuffix(block.format(n=AT_ONCE))).items) == AT_ONCE
 
 
-@each_row(
-    "text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"]
-)
+@each_row("text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"])
 def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> None:
     """Design, tag blocks, no block at all: the turn's result says so and shows the model one example."""
     (problem,) = reply.read(text).items
@@ -186,9 +184,7 @@ def test_a_reply_to_something_else_is_objected_to(header: Header | None, reason:
 def test_the_last_reply_again_is_objected_to(header: Header | None, objects: bool) -> None:
     """Design, nothing runs twice: the last reply again, byte for byte, without a `[REPLY]` of this turn."""
     reason = reply.objection(header, _waiting(), "digest-1")
-    assert reason == (
-        "it is exactly the last answer, which was executed already" if objects else ""
-    )
+    assert reason == ("it is exactly the last answer, which was executed already" if objects else "")
 
 
 def test_a_foreign_session_is_shown_in_one_short_line() -> None:
@@ -237,9 +233,7 @@ def test_reading_never_raises_and_never_says_nothing(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(_PIECES)).map("".join), st.data())
-def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(
-    text: str, data: st.DataObject
-) -> None:
+def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(text: str, data: st.DataObject) -> None:
     """Design, tag blocks, truncated: complete blocks up to the cut are executed, and nothing else."""
     cut = data.draw(st.integers(0, len(text)))
     before, whole = operations(text[:cut]), operations(text)
@@ -257,9 +251,7 @@ def test_reading_the_same_text_twice_gives_the_same(text: str) -> None:
 def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
     """Design, speed: no work that grows beyond the text."""
     with cpu_below(50):
-        found = reply.read(
-            '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 5_000
-        )
+        found = reply.read('[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 5_000)
     assert len(found.items) == 10_000
 
 
@@ -277,9 +269,7 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
         assert isinstance(item.operation, EditFile)
         assert isinstance(item.operation.change, tuple)
         try:
-            return apply.apply(
-                item.operation.change, file, item.operation.arrival, path="a.py"
-            ).text
+            return apply.apply(item.operation.change, file, item.operation.arrival, path="a.py").text
         except OperationError as fault:
             return fault.reason
 

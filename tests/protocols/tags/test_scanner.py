@@ -75,9 +75,7 @@ def _shown(block: Block) -> str:
     words = [f"{block.name} at {block.line}{behind}{'' if block.closed else ' unclosed'}"]
     words += [f"{key}={value!r}" for key, value in block.attributes]
     words += [repr(block.body)] if block.body else []
-    return ", ".join(
-        [*words, *([f"fault: {''.join(block.fault)}"] if block.fault else []), *block.notes]
-    )
+    return ", ".join([*words, *([f"fault: {''.join(block.fault)}"] if block.fault else []), *block.notes])
 
 
 TABLES: dict[str, golden.Show] = {"scans.txt": show}
@@ -141,9 +139,7 @@ def test_what_is_written_is_what_is_read(name: str, body: str, end: str) -> None
     )
 
 
-@given(
-    st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f]))
-)
+@given(st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f])))
 def test_a_body_without_its_closing_tag_needs_no_token(fragments: list[str]) -> None:
     """Specification 003, parsing rule 3: all but the closing tag is body, other blocks too."""
     body = "".join(f"{line}\n" for line in "".join(fragments).split("\n"))
