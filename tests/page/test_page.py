@@ -613,7 +613,8 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
         page.get_by_label("The command that checks").fill("python3 -m unittest discover -s tests -t .")
         page.get_by_role("button", name="Run it now").click()
-        expect(page.get_by_text("It fails now, before any change")).to_be_visible()
+        told = page.get_by_text("It fails now, before any change (exit code 1)")
+        expect(told).to_contain_text("FAILED (failures=")  # unittest writes to standard error
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))

@@ -238,9 +238,9 @@ async def tried(desk: Desk, check: str) -> tuple[str, str]:
     event = events[-1]
     if event.get("type") != "shell":
         return "", str(event.get("message") or event.get("reason") or "it could not be run")
-    code, output = event.get("exitCode"), str(event.get("stdout") or event.get("output") or "")
-    if code == 0:
+    if (code := event.get("exitCode")) == 0:
         return "It passes now.", ""
+    output = "\n".join(str(event.get(name) or "") for name in ("stdout", "stderr"))
     last = [line for line in output.split("\n") if line.strip()][-4:]
     return f"It fails now, before any change (exit code {code}): " + " / ".join(last), ""
 
