@@ -67,6 +67,7 @@ window.fetch = async (url, options = {}) => {
     byId("over")?.remove();
     const response = await proven(url, { ...options, headers: { ...options.headers, "Codingagent-Key": key } });
     if (response.status === 403) end("The page was started again, with other keys.");
+    if (isOver) throw new Error("this tab belongs to no page");  // else what it says would be shown in its place
     return response;
   } catch (fault) {
     if (!isOver && fault instanceof TypeError) warn(`The page does not answer. If it has ended: ${OPEN}`);
