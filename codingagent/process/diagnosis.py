@@ -31,7 +31,8 @@ def causes(
     `variables` are the person's, `given` those that the command saw.
     """
     texts = [output, command, *_scripts(sandbox.home, command, given.get("PATH", ""))]
-    for place in list(_hidden(sandbox, "\n".join(texts)))[:_NAMED]:
+    hidden = dict.fromkeys(_hidden(sandbox, "\n".join(texts)))
+    for place in list(hidden)[:_NAMED]:
         real, name = place.resolve(), f"~/{place.relative_to(sandbox.home)}"
         may_be_shown = is_harmless_part(place, real, sandbox.workspace, around_homes(sandbox.home))
         helps = f": codingagent config set show '{name}'" if may_be_shown else ""
@@ -48,15 +49,13 @@ def _hidden(sandbox: Bubblewrap, text: str) -> Iterator[Path]:
     """Yield the narrow folders or files of the home that a text names, which are there and not shown."""
     home = sandbox.home
     named = rf"(?:~|\$HOME|\$\{{HOME\}}|{re.escape(os.fspath(home))})/([\w.@+/-]+)"
-    found: dict[Path, None] = {}
     for inner in re.findall(named, text):
         parts = Path(os.path.normpath(inner.rstrip("."))).parts
         place = home.joinpath(*parts)
         if ".." in parts or not os.path.lexists(place) or sandbox.shows(place):
             continue
         depth = 3 if parts[0] == ".local" else 2
-        found[home.joinpath(*parts[:depth])] = None
-    yield from found
+        yield home.joinpath(*parts[:depth])
 
 
 def _scripts(home: Path, command: str, path: str) -> Iterator[str]:

@@ -1,8 +1,4 @@
-"""Find what tools keep of their data in a person's home: narrow parts of it, as tool_data.txt lists them.
-
-A diagnosis can ask the same table: `parts_of` gives what a program has, `Bubblewrap.shows` whether
-commands see it.
-"""
+"""Find what tools keep of their data in a person's home: narrow parts of it, as tool_data.txt lists them."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -70,9 +66,9 @@ def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, st
             os.path.exists(f"{folder}/{name}") for name in named for folder in folders
         ):
             continue
-        for part, used in _parts(named[0], rest, home, variables):
+        for part, used in parts_of(named[0], rest, home, variables):
             passed.update(used)
-            if part is not None and part.target not in parts:
+            if part.target not in parts:
                 parts[part.target] = _resolved(part, home, workspace, homes)
     # A part within another one is seen with it.
     shown = [each for each in parts.values() if each.real or each.kind in ("+", "!")]
@@ -80,17 +76,10 @@ def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, st
     return ToolData(tuple(each for each in shown if outer.isdisjoint(each.target.parents)), passed)
 
 
-def parts_of(program: str, home: Path, variables: Mapping[str, str]) -> list[Path]:
-    """Return the places where a program, or what has such a project file, keeps data."""
-    rows = pairs_in(_SECTIONS["tools"]).items()
-    found = (_parts(program, rest, home, variables) for names, rest in rows if program in names.split())
-    return [part.target for row in found for part, _ in row if part is not None]
-
-
-def _parts(
+def parts_of(
     tool: str, rest: str, home: Path, variables: Mapping[str, str]
-) -> Iterator[tuple[Part | None, dict[str, str]]]:
-    """Yield each part of a line as it would be, and the variable by which it was found."""
+) -> Iterator[tuple[Part, dict[str, str]]]:
+    """Yield each part of a tool's line as it would be, and the variable by which it was found."""
     for word in rest.split():
         match = _PART.fullmatch(word)
         assert match is not None, word
@@ -101,8 +90,6 @@ def _parts(
             used[name] = value
         else:
             places = [_usual(base, home, variables, used)] if base else []
-        if not places:
-            yield None, {}
         for place in places:
             target = Path(os.path.normpath(os.path.join(place, inner or "")))
             yield Part(tool, cast("Kind", kind), target, None), used
