@@ -26,16 +26,10 @@ from msgspec.structs import replace
 
 from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
-from codingagent.process.folders import (
-    CredentialSearch,
-    OpenRepository,
-    files_of_secrets,
-    git_folders,
-)
 from codingagent.process.names import listed, pairs
 from codingagent.process.tool_data import OFFLINE, ToolData
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
+from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, file_id
 from codingagent.workspace.own_code import own_code_in
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
@@ -152,7 +146,7 @@ class Bubblewrap(Struct, frozen=True):
     home: Path
     has_network: bool = False
     tools: tuple[Path, ...] = ()
-    repositories: tuple[OpenRepository, ...] = ()
+    repositories: tuple[folders.OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
     data: ToolData = ToolData()
@@ -160,7 +154,7 @@ class Bubblewrap(Struct, frozen=True):
     layer: Path | None = None
     layer_bytes: int = LAYER_BYTES
     tier: str = "bwrap"
-    _look: CredentialSearch = field(default_factory=CredentialSearch)
+    _look: folders.CredentialSearch = field(default_factory=folders.CredentialSearch)
 
     @property
     def remark(self) -> str:
@@ -238,7 +232,7 @@ class Bubblewrap(Struct, frozen=True):
                         opened.callback(os.close, at)
                     found = os.fstat(at)
                     if found.st_uid == os.geteuid():
-                        return found.st_dev, found.st_ino
+                        return file_id(found)
         raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
     def _has_own_home(self) -> bool:
@@ -286,22 +280,22 @@ class Bubblewrap(Struct, frozen=True):
             mounts += [Mount("empty", self.home, is_read_only=False, mode=0o700, size=size)]
         mounts += sorted(self._tool_mounts(), key=lambda mount: mount.target.parts)
         code = own_code_in(root)
-        mounts += [Mount("bind", root, root, _identity(root), is_read_only=False)]
+        mounts += [Mount("bind", root, root, file_id(root), is_read_only=False)]
         for around in code.around:  # a folder that something is mounted on keeps its name
-            mounts += [Mount("keep", around, identity=_identity(around), is_read_only=False)]
-        mounts += [Mount("keep", each, identity=_identity(each)) for each in code.kept]
-        for git in git_folders(root):
+            mounts += [Mount("keep", around, identity=file_id(around), is_read_only=False)]
+        mounts += [Mount("keep", each, identity=file_id(each)) for each in code.kept]
+        for git in folders.git_folders(root):
             outside = None if root in git.parents else git  # of a worktree
-            mounts += [Mount("bind" if outside else "keep", git, outside, _identity(git))]
+            mounts += [Mount("bind" if outside else "keep", git, outside, file_id(git))]
         for repository in self.repositories:
             if root in (git := repository.place()).parents:
                 mounts += [Mount("keep", git, identity=repository.identity)]
         hidden = {folder.resolve() for folder in self.hidden}
-        empty = files_of_secrets(root, hidden) if self.masks_secrets else []
+        empty = folders.files_of_secrets(root, hidden) if self.masks_secrets else []
         inside = {folder for folder in hidden if folder.is_dir() and root in folder.parents}
         # A folder inside a covered one is covered with it and has no mount point left.
         empty += [each for each in sorted(inside) if not inside.intersection(each.parents)]
-        return mounts + [Mount("empty", each, identity=_identity(each)) for each in empty]
+        return mounts + [Mount("empty", each, identity=file_id(each)) for each in empty]
 
     def _tool_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of tools, of their data, and of what the person shows, with what is hidden there.
@@ -326,7 +320,7 @@ class Bubblewrap(Struct, frozen=True):
             yield replace(mount, is_optional=cache in folder.parents)
         for part in self.data.parts:
             with contextlib.suppress(OSError):
-                found = _identity(part.real) if part.real else None
+                found = file_id(part.real) if part.real else None
                 kind: Literal["bind", "layer"] = "bind" if part.kind in ("?", "=") else "layer"
                 stored, is_read_only = _stored(part.target), part.kind != "!"
                 mount = Mount(kind, part.target, part.real, found, is_read_only, stored=stored)
@@ -341,7 +335,7 @@ class Bubblewrap(Struct, frozen=True):
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
         kind: Literal["mask", "empty"] = "mask" if target else "empty"
-        identity = None if target else _identity(path)
+        identity = None if target else file_id(path)
         return Mount(kind, target or path, None, identity, not is_around, mode, size)
 
 
@@ -386,11 +380,7 @@ def advice_on(message: str) -> str:
 
 
 def tools_for(
-    workspace: Path,
-    path: str,
-    home: Path,
-    prefixes: Iterable[str],
-    programs: Iterable[Path] = (),
+    workspace: Path, path: str, home: Path, prefixes: Iterable[str], programs: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
     """Return the folders, besides the system's, of the programs on PATH and of what they need."""
     found = folders.tool_folders(path, home, workspace, prefixes, programs)
@@ -462,11 +452,6 @@ def _opened_or_made(name: str, folder: int) -> int:
         with contextlib.suppress(FileExistsError):  # another command creates it too
             os.mkdir(name, 0o700, dir_fd=folder)
         return os.open(name, flags, dir_fd=folder)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = os.lstat(path)
-    return found.st_dev, found.st_ino
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:

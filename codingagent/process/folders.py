@@ -18,7 +18,7 @@ from pathlib import Path
 from codingagent.model.paths import HOME_MARK, OF_HOME
 from codingagent.process.names import listed, pairs
 from codingagent.secrets.files import NAMES, is_secret_file
-from codingagent.workspace.dirfd import CAREFULLY, NO_FOLLOW, PATH_ONLY, walk_names
+from codingagent.workspace.dirfd import CAREFULLY, NO_FOLLOW, PATH_ONLY, file_id, walk_names
 from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
@@ -68,8 +68,7 @@ def tool_folders(
     homes_and_above = around_homes(home)
     found: set[Path] = set()
     for program in programs:
-        if not leads_through(program, [workspace]):
-            found.update(_around_program(program, homes_and_above))
+        found.update(_around_program(program, workspace, homes_and_above))
     own = (os.path.join(prefix, "bin") for prefix in prefixes)
     for place in map(Path, {*path.split(os.pathsep), *own}):
         if not (place.is_absolute() and place.is_dir()):
@@ -79,8 +78,7 @@ def tool_folders(
         else:
             found.update(_installation(place, homes_and_above))
             for program in _linked_programs(place, found):
-                if not leads_through(program, [workspace]):
-                    found.update(_around_program(program, homes_and_above))
+                found.update(_around_program(program, workspace, homes_and_above))
     real = {folder.resolve() for folder in found if folder.exists()}
     real = {folder for folder in real if _is_harmless(folder, homes_and_above)}
     # Others are already visible in one above, with nothing hidden between.
@@ -137,13 +135,13 @@ def _linked_programs(folder: Path, shown: AbstractSet[Path]) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def _around_program(program: Path, homes_and_above: set[Path]) -> Iterator[Path]:
-    """Yield the installation that a program or a link leads to; if there is none, its file alone."""
+def _around_program(program: Path, workspace: Path, homes_and_above: set[Path]) -> Iterator[Path]:
+    """Yield the installation that a program leads to, but through no workspace; if none, its file alone."""
     try:
         real = program.resolve(strict=True)
     except (OSError, RuntimeError):
         return
-    if not real.is_file():
+    if leads_through(program, [workspace]) or not real.is_file():
         return
     packages = next((each for each in reversed(real.parents) if each.name == "node_modules"), None)
     marked = (each for each in list(real.parents)[:_UPWARDS] if (each / "package.json").is_file())
@@ -238,7 +236,7 @@ class OpenRepository:
         self._handle = os.open(path, PATH_ONLY | NO_FOLLOW)
         found = os.fstat(self._handle)
         self.is_link = stat.S_ISLNK(found.st_mode)
-        self.identity = found.st_dev, found.st_ino
+        self.identity = file_id(found)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # it could not be opened
@@ -288,7 +286,6 @@ def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Pa
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name is hidden."""
     return name not in _OPEN and (name.startswith(".") or _is_named(name))
 
 

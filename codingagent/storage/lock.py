@@ -97,16 +97,13 @@ def is_held(path: Path) -> bool:
     return False
 
 
-if sys.platform == "win32":
-    import msvcrt
+def take(handle: int) -> None:
+    """Lock an open file; raise OSError if another process has it."""
+    if sys.platform == "win32":
+        import msvcrt
 
-    def take(handle: int) -> None:
-        """Lock an open file; raise OSError if another process has it."""
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
 
-else:
-    import fcntl
-
-    def take(handle: int) -> None:
-        """Lock an open file; raise OSError if another process has it."""
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -39,6 +39,12 @@ def is_link(found: os.stat_result) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
 
 
+def file_id(of: Path | os.stat_result) -> tuple[int, int]:
+    """Return the device and inode of a file or folder; those of a link are its own."""
+    found = os.lstat(of) if isinstance(of, Path) else of
+    return found.st_dev, found.st_ino
+
+
 def is_link_at(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return is_link(os.lstat(path))
@@ -104,8 +110,7 @@ class Folder:
             os.close(self.fd)
 
     def identity(self) -> tuple[int, int]:
-        found = os.stat(self.handle)
-        return found.st_dev, found.st_ino
+        return file_id(os.stat(self.handle))
 
     def open(self, name: str) -> "Folder":
         if self.fd is not None:
@@ -282,8 +287,7 @@ def open_root(root: Path) -> Folder:
 
 def identity_of(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
-        found = path.stat()
-        return found.st_dev, found.st_ino
+        return file_id(path.stat())
     return None
 
 

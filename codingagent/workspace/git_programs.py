@@ -184,12 +184,9 @@ class _Search:
         with contextlib.suppress(OSError):
             if os.path.isfile(place) and os.path.getsize(place) <= _LIMIT_BYTES:
                 text = Path(place).read_bytes().decode("utf-8", "replace")
-        if (
-            is_run
-            or _SHELL.match(text)
-            or _LISTS.fullmatch(name := os.path.basename(place))
-            or name in _TAKEN
-        ):
+        name = os.path.basename(place)
+        is_list = name in _TAKEN or _LISTS.fullmatch(name)
+        if is_run or is_list or _SHELL.match(text):
             yield text, os.path.dirname(place)
         elif text.startswith("#!") or place.endswith((".py", ".pl", ".rb", *_OF_NODE)):
             ends = ("", *_OF_NODE, ".json") if place.endswith(_OF_NODE) else ("",)

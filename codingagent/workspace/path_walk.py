@@ -57,7 +57,7 @@ class PathWalk:
         self._hidden = dirfd.hidden_identities(hidden, self._folder)
         if not is_too_much(self.root):
             distrust(self.root)
-        self._kept = frozenset(map(_identity, own_code_in(self.root).kept))
+        self._kept = frozenset(map(dirfd.file_id, own_code_in(self.root).kept))
 
     def close(self) -> None:
         self._folder.close()
@@ -143,7 +143,7 @@ class PathWalk:
                 if place.folder.fd is None:
                     _refuse_other_names(place, name, path)
                 found = place.folder.lstat(name)
-                if writing and found is not None and _identity(found) in self._kept:
+                if writing and found is not None and dirfd.file_id(found) in self._kept:
                     what = "codingagent itself, its Python or settings, or shares files with them"
                     raise dirfd.refused(f"REJECTED: {{}} belongs to {what}: read-only here", path)
                 if found is not None and dirfd.is_link(found) and (left or follow_last):
@@ -192,11 +192,6 @@ class PathWalk:
     def _refuse_hidden(self, folder: dirfd.Folder, path: str) -> None:
         if folder.identity() in self._hidden:
             raise dirfd.refused(_OURS, path)
-
-
-def _identity(of: Path | os.stat_result) -> tuple[int, int]:
-    found = os.lstat(of) if isinstance(of, Path) else of
-    return found.st_dev, found.st_ino
 
 
 def _refuse_other_names(place: dirfd.Position, name: str, path: str) -> None:

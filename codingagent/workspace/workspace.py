@@ -317,7 +317,7 @@ class Workspace(PathWalk):
         except (OSError, OperationError):
             # Removed meanwhile, or a link to nowhere or outside: only its existence is told.
             return FolderEntry(name, is_folder=False, size_bytes=0)
-        if (seen.st_dev, seen.st_ino) in self._hidden:
+        if dirfd.file_id(seen) in self._hidden:
             return None
         size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
         return FolderEntry(name, stat.S_ISDIR(seen.st_mode), size)
