@@ -431,7 +431,9 @@ CAUSES = [
     ("cat ~/data/models/one.txt", HIDDEN),
     ("cd ~/data && cat models/one.txt", "in the sandbox ~/data is hidden"),
     ("own-wrapper", HIDDEN),
-    ("cat ~/.ssh/id_rsa", "in the sandbox ~/.ssh/id_rsa is hidden\n"),
+    ("cat ~/.ssh/id_rsa", ""),
+    ("echo ~/... '~/.' $HOME// ~//etc/passwd; exit 1", ""),
+    ("cat /mnt$HOME/data/models/one.txt", ""),
     ("cat ~/data/nothing.txt", ""),
     (LOOKUP, "the network is off in the sandbox"),
     (
@@ -466,7 +468,7 @@ def test_the_cause_in_the_sandbox_is_told_to_both(
     monkeypatch.setenv("CODINGAGENT_SHOW", f"{own_home}/data")
     monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL")
     _, shown = begun(tmp_path / "two", line, "t", "--sandbox", "require")
-    assert ("note:" in shown) == (line == LOOKUP or "ssh" in line)
+    assert ("note:" in shown) == (line == LOOKUP)
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def causes(
         real, name = place.resolve(), f"~/{place.relative_to(sandbox.home)}"
         may_be_shown = is_harmless_part(place, real, sandbox.workspace, around_homes(sandbox.home))
         helps = f": codingagent config set show '{name}'" if may_be_shown else ""
-        yield f"in the sandbox {name} is hidden{'' if _PRIVATE & {*place.parts} else helps}"
+        yield f"in the sandbox {name} is hidden{helps}"
     if not sandbox.has_network and _NO_NETWORK.search(output):
         yield "the network is off in the sandbox: `--network` with `new` or `resume` allows it"
     missed = ("".join(filter(None, found.groups())) for found in _MISSING_VARIABLE.finditer(output))
@@ -48,11 +48,14 @@ def causes(
 def _hidden(sandbox: Bubblewrap, text: str) -> Iterator[Path]:
     """Yield the narrow folders or files of the home that a text names, which are there and not shown."""
     home = sandbox.home
-    named = rf"(?:~|\$HOME|\$\{{HOME\}}|{re.escape(os.fspath(home))})/([\w.@+/-]+)"
+    named = rf"(?<![\w./-])(?:~|\$HOME|\$\{{HOME\}}|{re.escape(os.fspath(home))})/([\w.@+/-]+)"
     for inner in re.findall(named, text):
-        parts = Path(os.path.normpath(inner.rstrip("."))).parts
+        parts = Path(os.path.normpath(inner.rstrip(".").lstrip("/"))).parts
         place = home.joinpath(*parts)
-        if ".." in parts or not os.path.lexists(place) or sandbox.shows(place):
+        # An answer must not learn by this which credentials there are.
+        if not parts or not _PRIVATE.isdisjoint(parts) or ".." in parts:
+            continue
+        if not os.path.lexists(place) or sandbox.shows(place):
             continue
         depth = 3 if parts[0] == ".local" else 2
         yield home.joinpath(*parts[:depth])
