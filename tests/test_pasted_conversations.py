@@ -13,7 +13,8 @@ from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags import reply, transcript
 from codingagent.protocols.tags.reply import Step
-from tests.helpers import LiveSession, plain_session
+from codingagent.storage.journal import Sessions
+from tests.helpers import LiveSession, calls_of, plain_session
 
 END = "[END]\n"
 
@@ -212,3 +213,10 @@ def test_reading_a_conversation_never_fails(lines: list[str]) -> None:
     text, note = transcript.answer_in("".join(lines), "a1b2c3d4", 2)
     assert text.count("\n") == "".join(lines).count("\n")
     assert bool(note) == (text != "".join(lines))
+
+
+def test_an_answer_does_not_read_its_own_sessions_journal_again(chat: Chat) -> None:
+    """It is in memory, and grows: only another session's is read."""
+    taken = chat.answer(FINAL)
+    assert calls_of(Sessions.load, lambda: chat.live.answer(taken, "pasted.txt")) == 0
+    assert (chat.live.workspace / "final.txt").exists()

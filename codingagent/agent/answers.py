@@ -196,11 +196,11 @@ class Recipients(Struct, frozen=True):
         named = None if header is None else header.session
         if named is not None:
             sequence = None if header is None else header.sequence
-            return named if self._expects(named, sequence) else at_work.session_id
+            return named if self._expects(named, sequence, at_work) else at_work.session_id
         # `paste` names a file after its session, and a person may save an answer under the request's name.
         by_name = self.home.mailbox.named(name)
         is_own = by_name is not None and by_name[0] == at_work.session_id
-        if by_name is not None and (is_own or self._expects(*by_name)):
+        if by_name is not None and (is_own or self._expects(*by_name, at_work)):
             return by_name[0]
         if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
             return at_work.session_id
@@ -228,7 +228,7 @@ class Recipients(Struct, frozen=True):
         named = None if found.header is None else found.header.session
         if accept or (found.is_joined and named in (None, at_work.session_id)):
             return None
-        other = self._known(named) if named else None
+        other = self._known(named, at_work) if named else None
         if other is not None and other.session_id != at_work.session_id:
             ended = "was closed" if other.is_closed else "is complete"
             state = ended if other.is_complete else f"is at request {other.sequence}"
@@ -239,15 +239,17 @@ class Recipients(Struct, frozen=True):
         reason = reply.objection(found.header, at_work, answer.digest)
         return Objection(reason, "") if reason else None
 
-    def _known(self, session_id: str) -> Session | None:
+    def _known(self, session_id: str, at_work: Session) -> Session | None:
         """Return a session of this home; None if there is none with that id, or it can't be read."""
+        if session_id == at_work.session_id:
+            return at_work  # its journal grows: replaying it for each answer would cost more and more
         with contextlib.suppress(CodingAgentError):
             return self.home.sessions.load(session_id)
         return None
 
-    def _expects(self, session_id: str, sequence: int | None) -> bool:
+    def _expects(self, session_id: str, sequence: int | None, at_work: Session) -> bool:
         """Return whether a session waits for an answer to this request, or has not reached it yet."""
-        found = self._known(session_id)
+        found = self._known(session_id, at_work)
         if found is None or found.is_complete:
             return False
         return sequence is None or sequence >= found.sequence

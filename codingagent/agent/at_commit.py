@@ -18,16 +18,16 @@ from codingagent.workspace.real_paths import from_root, resolved
 
 TRUST = "--trust-ignored"
 ASKED = ("check-attr", "-z", "--stdin", "filter")
-"""What git is asked about the files of a commit."""
+"""How to ask git about the files of a commit."""
 
 
 class AtCommit(NamedTuple):
-    """What of the person's runs at a commit."""
+    """Programs and files of the person's that a commit runs."""
 
     said: str
     """Hooks and filters in words, and the files of the workspace that they run; empty if there are none."""
     unseen: tuple[str, ...]
-    """What git ignores of those: no one sees what commands do to it."""
+    """Those of them that git ignores: no one sees what commands do to them."""
 
     def begin(self, tell: Callable[[str], None], *, trusts_ignored: bool) -> None:
         """Tell it; UsageError if no one saw some of it, and it is not trusted."""
@@ -37,7 +37,7 @@ class AtCommit(NamedTuple):
 
 
 class PersonsPrograms:
-    """What the person's git runs in a workspace; `ignored` returns those of some paths that git ignores."""
+    """Programs that the person's git runs in a workspace; `ignored` picks the paths that git ignores."""
 
     def __init__(self, root: Path, git: Git, ignored: Callable[[Iterable[str]], list[str]]) -> None:
         self._root, self._git, self._ignored = resolved(root), git, ignored
