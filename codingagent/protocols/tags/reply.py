@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Literal
 
 from msgspec import Struct
@@ -44,6 +44,13 @@ _OTHER_FORMAT = lazy_pattern(
     r"^[ \t]*(?:`{3,}|~{3,}|<|&(?:lt|#)|\\[<-]|-{3,}[ \t]*\S|diff --git |\*\*\* |@@|Index: "
     r"|(?:#|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
     re.MULTILINE | re.IGNORECASE,
+)
+# A tag that no reading found: behind a line number, joined to its body. Prose names no attribute.
+_ATTEMPT = lazy_pattern(
+    r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?\[\\?(?:/\\?(?:NAMES)\\?\]|(?:NAMES)[ \t]+\w+[ \t]*=)".replace(
+        "NAMES", "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
+    ),
+    re.MULTILINE,
 )
 _INVENTED = (
     "Not accepted: before it the answer shows results that this program did not write",
@@ -161,7 +168,8 @@ def read(text: str) -> Reply:
             item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
         items.append(item)
         done = finishes(item)
-    left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
+    missed = list(_missed(mended))
+    left = [*found.unread, *missed, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
         fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
@@ -169,7 +177,7 @@ def read(text: str) -> Reply:
     if not found.blocks:
         fact, how = NO_BLOCK
         items.append(Problem(Kind.ANSWER, fact, 1, detail=_NO_BLOCK_EXAMPLE, advice=how))
-    notes = [*mended.notes, *found.notes]
+    notes = [*mended.notes, *found.notes, *missed]
     if unused:
         last = "DONE" if done else "[END]"
         notes.append(f"not executed, because it comes after {last}: {some(unused, _UNUSED_LIMIT)}")
@@ -242,6 +250,15 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
     return None
+
+
+def _missed(mended: Mended) -> Iterator[str]:
+    """Yield a note on each line outside of all blocks that looks like a tag and was read as prose."""
+    text = mended.text
+    for part in mended.scan.around:
+        for found in islice(_ATTEMPT.finditer(text, *part), _UNUSED_LIMIT):
+            tag = paths.shown(found[0].lstrip()[:40])
+            yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose, and not executed"
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:
