@@ -353,7 +353,7 @@ class Arrivals:
     def __init__(self, mended: Mended) -> None:
         self._mended = mended
         self._text = mended.text
-        self._fenced = _in_fences(mended)
+        self._fenced = in_fences(mended)
         self._margins: dict[str, int] = {}
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
@@ -391,7 +391,7 @@ class Arrivals:
         )
 
 
-def _in_fences(mended: Mended) -> frozenset[int]:
+def in_fences(mended: Mended) -> frozenset[int]:
     """Return where the blocks begin that are in a code block, and that no chat has damaged."""
     text, scan = mended.text, mended.scan
     if mended.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION} or not any(

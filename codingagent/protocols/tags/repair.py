@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair, scanner, tag_blocks, tag_lines
+from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -184,4 +184,5 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),
     Rule("encoded markers", "", _encoded_markers),
+    Rule("rendered", "", rendered.doubt),
 )

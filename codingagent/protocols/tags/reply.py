@@ -52,6 +52,8 @@ _ATTEMPT = lazy_pattern(
     ),
     re.MULTILINE,
 )
+# The button of a code block, copied with it.
+_BUTTON = lazy_pattern(r"^[ \t]*(复制代码|复制|Copy code|Copy|コピー)[ \t]*$", re.MULTILINE)
 _INVENTED = (
     "Not accepted: before it the answer shows results that this program did not write",
     ". Look at the real ones, then send DONE again (line {} of the answer)",
@@ -258,7 +260,12 @@ def _missed(mended: Mended) -> Iterator[str]:
     for part in mended.scan.around:
         for found in islice(_ATTEMPT.finditer(text, *part), _UNUSED_LIMIT):
             tag = paths.shown(found[0].lstrip()[:40])
-            yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose, and not executed"
+            yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose"
+    labels = [found for part in mended.scan.around for found in _BUTTON.finditer(text, *part)]
+    empty = [found for found in labels if text[found.end() :][:99].lstrip()[:1] != "["]
+    if len(empty) < len(labels):  # else they stand above other code
+        for found in empty[:_UNUSED_LIMIT]:
+            yield f"line {text.count(chr(10), 0, found.start(1)) + 1}: a code block of the chat is empty here"
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:

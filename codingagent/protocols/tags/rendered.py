@@ -1,0 +1,127 @@
+"""Proof that a chat has rendered an answer: in its bodies is what no author writes, and a page makes of text.
+
+A page changes all text of one kind in one way. What one body shows, the others may have lost without a
+trace: so each body of such an answer is asked for again, but those in a code block that show nothing.
+"""
+
+import re
+from itertools import groupby, pairwise
+
+from codingagent.editing import file_kinds, syntax_check
+from codingagent.model.chat_damage import Damage
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import blanks
+from codingagent.protocols.tags.block_repair import Mended, in_fences
+from codingagent.protocols.tags.tag_blocks import Block
+
+_CHANGING = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "RUN_COMMAND")
+_FEWEST_LINES = 6
+# What opens a level, in most languages, and what is as deep as its opening.
+_OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|in)|(?<!case)(?<!\)):)$")
+_CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
+_BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
+_TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
+_TWO = lazy_pattern(r"\n\n\n(?!\n)")
+# A line that has a blank one before it, and what it then follows.
+_DEFINES = lazy_pattern(
+    r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"
+    r"(?:def|class|func|function|fn|type|interface|struct|impl|enum) "
+    r"|[.\w-]+:(?!=)"
+)
+_ENDS_PART = lazy_pattern(r"[ \t}]|(?:import|from|use|#include|package) ")
+_SEARCH = lazy_pattern(r"^[ \t]*<{3,}[ \t]*SEARCH\b", re.MULTILINE)
+_REST = (
+    lazy_pattern(r"^[ \t]*={5,}[ \t]*$", re.MULTILINE),
+    lazy_pattern(r"^[ \t]*>{5,}[ \t]*REPLACE\b", re.MULTILINE),
+)
+_ADVICE = "; send the whole answer again in one code block of four backticks"
+
+
+def doubt(mended: Mended) -> None:
+    """Have the bodies of an answer asked for again if one of them proves that it was rendered."""
+    blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
+    fenced = in_fences(mended)
+    proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
+    for block in blocks:
+        said = mended.notes_of.get(block.line, ())
+        if block.body and file_kinds.is_prose(_path(block)) and any(Damage.QUOTES.value in n for n in said):
+            proofs.setdefault(block.line, "its tag has typographic quotes")
+    if blocks and not proofs and _is_doubled(mended.text, blocks):
+        proofs = dict.fromkeys((b.line for b in blocks if b.body), "its blank lines are doubled")
+    if not proofs:
+        return
+    line, why = next(iter(proofs.items()))
+    fact = (
+        f"The chat has changed the text of this answer (line {line}: {why}): nothing of this block was used"
+    )
+    for block in blocks:
+        if block.line in proofs or block.start not in fenced:
+            mended.doubts.setdefault(block.line, (fact, _ADVICE))
+
+
+def _path(block: Block) -> str:
+    return "command.sh" if block.name == "RUN_COMMAND" else dict(block.attributes).get("path", "")
+
+
+def _proof(block: Block, *, in_code: bool) -> str:
+    """Return what in a body no author has written; empty: nothing."""
+    path, given = _path(block), dict(block.attributes)
+    if not block.body or not given.keys().isdisjoint(("until", "encoding", "unchecked")):
+        return ""
+    if block.name == "EDIT_FILE":
+        is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
+        return "the markers of its edit are gone" if is_torn and not in_code else ""
+    lines = block.body.removesuffix("\n").split("\n")
+    words = [line for line in lines if line.strip()]
+    if not file_kinds.is_prose(path) and _is_flat(words, path):
+        return "its indentation is gone"
+    if in_code:
+        return ""
+    if file_kinds.is_python(path) and syntax_check.fault_in(path, block.body) and _is_shallow(words):
+        return "its indentation is gone"
+    if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
+        return "it holds letters of a typeset formula"
+    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
+    if len(words) == len(lines) >= _FEWEST_LINES and _is_crowded(words, path, is_markdown=is_markdown):
+        return "its blank lines are gone"
+    if is_markdown and _has_rendered_table(words):
+        return "its table has tabs in place of its marks"
+    return ""
+
+
+def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
+    """Return whether a part begins right behind another one, as nobody writes it throughout a file."""
+    if is_markdown:
+        return sum(line.startswith("#") for line in words) > 1
+    if not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml"):
+        return False
+    return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
+
+
+def _is_flat(words: list[str], path: str) -> bool:
+    """Return whether two lines or more open a level, and no line behind such a one is deeper."""
+    has_colons = file_kinds.ending(path) in ("yml", "yaml") or file_kinds.is_python(path)
+    opened = 0
+    for line, after in pairwise(words):
+        if (has_colons or not line.endswith(":")) and _OPENS.match(line.rstrip()):
+            if len(blanks(after)) > len(blanks(line)):
+                return False
+            opened += not _CLOSES.match(after.lstrip())
+    return opened > 1
+
+
+def _is_shallow(words: list[str]) -> bool:
+    """Return whether a statement of Python opens a block, and its next line is not deeper."""
+    return any(_BLOCK.match(a) and blanks(b) <= blanks(a) for a, b in pairwise(words))
+
+
+def _is_doubled(text: str, blocks: list[Block]) -> bool:
+    """Return whether all blank lines of an answer are in twos, not only those between functions of Python."""
+    lines = text.strip().split("\n")
+    runs = [len(list(run)) for is_blank, run in groupby(lines, lambda line: not line.strip()) if is_blank]
+    pythons = sum(len(_TWO.findall(b.body)) for b in blocks if file_kinds.is_python(_path(b)))
+    return len(runs) > max(1, pythons) and not any(n % 2 for n in runs)
+
+
+def _has_rendered_table(words: list[str]) -> bool:
+    return any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words))

@@ -1,0 +1,116 @@
+"""Answers as real chat front ends gave them: right, or asked for again; never other bytes, never silence.
+
+`arrivals.jsonl` holds answers of our own as they came out of front ends in browsers. `seen` names the front
+end, the browser, the way of copying and the shape of the answer. `trees.json` has the files before.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reply_table import Came, execute, judge
+
+HERE = Path(__file__).parent
+TREES: dict[str, Any] = json.loads((HERE / "trees.json").read_text("utf-8"))
+ARRIVALS = [json.loads(line) for line in (HERE / "arrivals.jsonl").read_text("utf-8").splitlines()]
+
+
+def files_of(answer: str) -> dict[str, bytes]:
+    return {name: text.encode() for name, text in TREES[answer]["before"].items()}
+
+
+def test_an_arrival_is_right_or_asked_for_again(tmp_path: Path) -> None:
+    came: list[tuple[int, str]] = []
+    for number, row in enumerate(ARRIVALS):
+        clean_root, root = tmp_path / f"clean{number}", tmp_path / str(number)
+        clean_root.mkdir()
+        root.mkdir()
+        files = files_of(row["answer"])
+        clean = execute(TREES[row["answer"]]["whole"], files, clean_root)
+        found = judge(clean, files, execute(row["text"], files, root))
+        came.append((number, found.value))
+    wanted = [(number, row["came"]) for number, row in enumerate(ARRIVALS)]
+    assert came == wanted
+    assert {value for _, value in wanted} == {Came.RIGHT.value, Came.ASKED.value}
+
+
+PREFIX = '[REPLY session="5e551011" sequence="2"]\n'
+DONE = "[DONE]\nIt is done.\n[/DONE]\n[END]\n"
+FLAT_YAML = "services:\nweb:\nimage: pg\nports:\n- 80:80\ndb:\nimage: pg\n"
+CROWDED = "import os\ndef a():\n    x = 1\n    return x\ndef b():\n    return os\n"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "why"),
+    [
+        (f'[CREATE_FILE path="c.yaml"]\n{FLAT_YAML}[/CREATE_FILE]\n', "its indentation is gone"),
+        (f'````\n[CREATE_FILE path="c.yaml"]\n{FLAT_YAML}[/CREATE_FILE]\n````\n', "its indentation is gone"),
+        (f'[CREATE_FILE path="c.py"]\n{CROWDED}[/CREATE_FILE]\n', "its blank lines are gone"),
+        (
+            '[CREATE_FILE path="c.py"]\nclass A:\nx = 1\n[/CREATE_FILE]\n',
+            "its indentation is gone",
+        ),
+        (
+            '[CREATE_FILE path="R.md"]\n# T\n\na\tb\nc\td\n[/CREATE_FILE]\n',
+            "its table has tabs in place of its marks",
+        ),
+        (
+            "[RUN_COMMAND]\ncat > a <<E\nfor f in x; do\ncase $f in\nx) ;;\nesac\ndone\nE\n[/RUN_COMMAND]\n",
+            "its indentation is gone",
+        ),
+        (
+            '[EDIT_FILE path="old.txt"]\n<<<<<<< SEARCH\nold\nnew\n[/EDIT_FILE]\n',
+            "the markers of its edit are gone",
+        ),
+    ],
+)
+def test_what_one_body_shows_makes_the_others_doubtful(tmp_path: Path, blocks: str, why: str) -> None:
+    beside = '[CREATE_FILE path="beside.txt"]\nwords\n[/CREATE_FILE]\n'
+    text = f"{PREFIX}{beside}{blocks}{DONE}"
+    done = execute(text, {"old.txt": b"old\n"}, tmp_path)
+    assert done.files == {"old.txt": b"old\n"}
+    assert done.acts == [("finished",)], "which the agent does not accept beside a problem"
+    kinds = [problem.kind for problem in done.problems]
+    assert kinds[0] == "CREATE_FILE"
+    assert len(kinds) == 2
+    assert all(why in problem.reason for problem in done.problems[:1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'path="c.yaml"]\na:\n  b: 1\nc:\n- 1\n- 2\nd:\n',
+        'path="c.py"]\nimport os\n\n\ndef a():\n    return os\n\n\ndef b():\n    return 1\n',
+        'path="c.py"]\nX = 1\nY = 2\nZ = 3\nA = 4\nB = 5\nC = 6\n',
+        'path="R.md"]\n# T\n\n```make\na:\n\tb\n\tc\n```\n',
+        'path="c.json"]\n{"a": [1, 2], "b": {"c": 1}}\n',
+        'path="a.c"]\nint f() {\n  return 1;\n}\n',
+    ],
+)
+def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
+    done = execute(f"{PREFIX}[CREATE_FILE {body}[/CREATE_FILE]\n{DONE}", {}, tmp_path)
+    assert not done.problems
+    assert [data.decode() for data in done.files.values()] == [body.partition("]\n")[2]]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('1[CREATE_FILE path="a.txt"]\n2words\n3[/CREATE_FILE]', "was read as prose"),
+        (
+            '> 3 [EDIT_FILE path="a.txt"]<<<<<<< SEARCHa=======b>>>>>>> REPLACE[/EDIT_FILE]',
+            "was read as prose",
+        ),
+        (
+            "python\nCopy code\n\nAnd this:\n\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+            "a code block of the chat is empty here",
+        ),
+    ],
+)
+def test_a_block_that_was_not_found_stands_against_done(tmp_path: Path, line: str, said: str) -> None:
+    done = execute(f"{PREFIX}{line}\n{DONE}", {"a.txt": b"a\n"}, tmp_path)
+    assert done.files == {"a.txt": b"a\n"}
+    assert ("finished",) not in done.acts
+    assert any(said in problem.reason for problem in done.problems)
