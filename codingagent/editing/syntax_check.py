@@ -7,6 +7,7 @@ deep, too long, another kind of file) nothing is said.
 import contextlib
 import hashlib
 import re
+import sys
 import warnings
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
@@ -33,6 +34,13 @@ _LIMITS = ("too many", "Exceeds the limit")
 _PIECE_LINES = 2_000
 _TRIED = 5
 _BEGINS = lazy_pattern(r"(?!(?:el(?:se|if)|except|finally)\b)[^\W\d]|@")
+# Type parameters and aliases (3.12), several exceptions without parentheses and templates (3.14).
+_NEWER = (
+    (lazy_pattern(r"^([ \t]*)type (\w+)(?:\[[^\n]*?\])?(?= *=)", re.MULTILINE), r"\1\2"),
+    (lazy_pattern(r"^([ \t]*(?:async )?(?:def|class) \w+)\[[^\n]*?\](?=[(:])", re.MULTILINE), r"\1"),
+    (lazy_pattern(r"^([ \t]*except\*? )([\w.]+(?:, *[\w.]+)+)(?=:)", re.MULTILINE), r"\1(\2)"),
+    (lazy_pattern(r"\b[tT]([rR]?[\"'])"), r"f\1"),
+)
 _DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
@@ -135,13 +143,25 @@ def _python(text: str) -> SyntaxFault | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _parse(text)
+            try:
+                _parse(text)
+            except SyntaxError:
+                if (older := _in_older_words(text)) == text:
+                    raise
+                _parse(older)
     except SyntaxError as fault:
-        if fault.msg.startswith(_LIMITS):
+        if fault.msg.startswith(_LIMITS) or (fault.msg.startswith("f-string") and sys.version_info < (3, 12)):
             return _UNKNOWN
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
         return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
+
+
+def _in_older_words(text: str) -> str:
+    """Return Python as versions before 3.12 write it: a project may be for a newer one than runs this."""
+    for pattern, older in _NEWER:
+        text = pattern.sub(older, text)
+    return text
 
 
 def _parse(text: str) -> None:

@@ -239,3 +239,27 @@ def test_a_long_text_is_parsed_in_pieces_and_judged_as_a_whole(text: str) -> Non
         found = syntax_check.find_fault("a.py", text)
         assert found is not None
         assert (found.line, found.message) == (fault.lineno, fault.msg)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = f"{d["k"]}"\n',
+        "x = f\"{'\\n'.join(y)}\"\n",
+        "type Pair[T] = tuple[T, T]\n",
+        "type Name = str\n",
+        "def first[T: (int, str)](x: list[T]) -> T:\n    return x[0]\n",
+        "class Box[T]:\n    pass\n",
+        "try:\n    pass\nexcept KeyError, ValueError:\n    pass\n",
+        'x = t"{name}"\n',
+    ],
+)
+def test_what_only_a_newer_python_reads_is_no_fault(text: str) -> None:
+    assert syntax_check.find_fault("a.py", text) is None
+    if not text.startswith("x = f"):  # of the rest of such a file our own parser can't tell
+        assert syntax_check.find_fault("a.py", f"{text}def f(:\n    pass\n") is not None
+
+
+@pytest.mark.parametrize("text", ["type = 1 +\n", "def f[T(x):\n    pass\n", "except A, B:\n"])
+def test_a_fault_beside_newer_words_is_one(text: str) -> None:
+    assert syntax_check.find_fault("a.py", text) is not None
