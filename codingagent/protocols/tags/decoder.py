@@ -29,6 +29,8 @@ from codingagent.protocols.tags.tag_blocks import Block
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000
 _TOKEN = lazy_pattern(r"[A-Za-z0-9_.-]+")
+# What stands beside a path in a sentence (`src/h.py (updated)`).
+_REMARK = lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\Z")
 
 
 class _Values:
@@ -67,6 +69,14 @@ class _Values:
     def path(self) -> str:
         return paths.workspace_path(self.need("path", "relative/path"))
 
+    def new_path(self, name: str = "path") -> str:
+        """Return the path of a file that may be new; refuse one with words of the chat beside it."""
+        path = paths.workspace_path(self.need(name, "relative/path" if name == "path" else "new/path"))
+        if _REMARK.search(path) and self.get("unchecked") != "true":
+            advice = '; write the path alone, or add unchecked="true" if the file is called so'
+            raise OperationError(f"'{paths.shown(path)}' is a path with a remark", advice=advice)
+        return path
+
     def number(self, name: str, highest: int = 10**9) -> int | None:
         value = self.get(name)
         if value is None:
@@ -97,7 +107,7 @@ class _Values:
 
 
 def _create_file(values: _Values) -> Operation:
-    path = values.path()
+    path = values.new_path()
     overwrite = values.choice("overwrite", ("true", "false")) != "false"
     eol = values.choice("eol", ("lf", "crlf"))
     ended = values.choice("final_newline", ("true", "false")) != "false"
@@ -137,7 +147,7 @@ def _edit_file(values: _Values) -> Operation:
 
 
 def _move_file(values: _Values) -> Operation:
-    to = paths.workspace_path(values.need("to", "new/path"))
+    to = values.new_path("to")
     return MoveFile(values.path(), to, values.flag("overwrite"))
 
 

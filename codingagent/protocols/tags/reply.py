@@ -8,11 +8,22 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import file_kinds
+from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
-from codingagent.model.operations import AT_ONCE, EditFile, Finish, Kind, Operation, Replacement
+from codingagent.model.operations import (
+    AT_ONCE,
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    Kind,
+    MoveFile,
+    Operation,
+    Replacement,
+    RunCommand,
+)
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
 from codingagent.model.results import CUT_OFF
@@ -171,6 +182,7 @@ def read(text: str) -> Reply:
         items.append(item)
         done = finishes(item)
     missed = list(_missed(mended))
+    missed += _replaced(items)
     left = [*found.unread, *missed, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
         fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
@@ -252,6 +264,20 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
     return None
+
+
+def _replaced(items: Iterable[Step | Problem]) -> Iterator[str]:
+    """Yield which whole files another one of the same answer replaces: perhaps the person was to choose."""
+    written: dict[str, tuple[int, CreateFile]] = {}
+    for item in items:
+        made = item.operation if isinstance(item, Step) else None
+        if isinstance(made, RunCommand | DeleteFile | MoveFile):
+            written.clear()  # it may have used the first one
+        elif isinstance(made, CreateFile) and isinstance(made.content, str):
+            line, first = written.get(made.path, (0, made))
+            if first.content != made.content and not syntax_check.fault_in(made.path, str(first.content)):
+                yield f"line {line}: of two versions of {paths.shown(made.path)} the last was used"
+            written[made.path] = item.line, made
 
 
 def _missed(mended: Mended) -> Iterator[str]:

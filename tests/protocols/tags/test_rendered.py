@@ -114,3 +114,29 @@ def test_a_block_that_was_not_found_stands_against_done(tmp_path: Path, line: st
     assert done.files == {"a.txt": b"a\n"}
     assert ("finished",) not in done.acts
     assert any(said in problem.reason for problem in done.problems)
+
+
+def test_two_versions_of_a_file_stand_against_done(tmp_path: Path) -> None:
+    """The person may be meant to choose; one that does not parse was only corrected."""
+    made = '[CREATE_FILE path="a.py"]\n{}\n[/CREATE_FILE]\n'
+    two = f"{PREFIX}Option A\n{made.format('x = 1')}Option B\n{made.format('x = 2')}{DONE}"
+    assert "of two versions of a.py the last" in execute(two, {}, new(tmp_path, "a")).problems[0].reason
+    mended = f"{PREFIX}{made.format('x = (')}{made.format('x = 2')}{DONE}"
+    assert not execute(mended, {}, new(tmp_path, "b")).problems
+    between = f"{PREFIX}{made.format('x = 1')}[RUN_COMMAND]\npython a.py\n[/RUN_COMMAND]\n"
+    assert not execute(f"{between}{made.format('x = 2')}{DONE}", {}, new(tmp_path, "c")).problems
+
+
+@pytest.mark.parametrize("path", ["src/h.py (updated)", "a.md - new", "b.txt # see below"])
+def test_a_path_with_a_remark_makes_no_file(tmp_path: Path, path: str) -> None:
+    text = f'{PREFIX}[CREATE_FILE path="{path}"]\nx\n[/CREATE_FILE]\n{DONE}'
+    done = execute(text, {}, new(tmp_path, "a"))
+    assert not done.files
+    assert "is a path with a remark" in done.problems[0].reason
+    meant = execute(text.replace(f'{path}"', f'{path}" unchecked="true"'), {}, new(tmp_path, "b"))
+    assert list(meant.files) == [path]
+
+
+def new(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
