@@ -38,9 +38,9 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str], relied: str = 
     """
     parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
     shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
-    # A chat that has parts already has been told what to do with them.
-    note = f"## Chosen Files\n{relied}" if relied else f"{_NOTE}{EDIT_IT}"
-    return f"{note}\n\n{shown}" + "\n" * bool(shown) if shown or relied else ""
+    # A chat that has parts already was told what they are, but perhaps by a question.
+    note = f"## Chosen Files\n{relied}" if relied else _NOTE
+    return f"{note}{EDIT_IT}\n\n{shown}\n" if shown else f"{note}\n\n" if relied else ""
 
 
 def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
