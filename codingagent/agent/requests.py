@@ -167,7 +167,7 @@ class Requests:
         guesses = [each for each in (news, guess) if each is not None]
         material = replace(
             material,
-            choose=partial(_shown, guesses),
+            choose=partial(_shown, guesses, is_anew=True),
             choose_new=partial(_shown, guesses[: news is not None]),
             likely=guesses[0].likely if guesses else (),
         )
@@ -266,7 +266,10 @@ class Requests:
             named = tracebacks.named_in(failure.output, root, listing.files)
             check = " ".join((check, *(path for path, _ in named)))
         left_out, touched = session.leave_out, session.touched
-        how = (left_out, touched, already, check, session.is_asking, is_anew)
+        held = session.held_before if is_anew else {}
+        assert self.context.texts is not None, "a session has a chat"
+        kept = self.context.texts.read
+        how = (left_out, touched, already, check, session.is_asking, is_anew, held, kept)
         wanted = Wanted(wish, session.terms.context, *how)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
@@ -294,7 +297,8 @@ class Requests:
                 whole[event.path] = (digest, content.replace("\r\n", "\n"))
         texts = self.context.texts
         assert texts is not None, "a session has a chat"
-        texts.keep({**self._texts_written(texts), **dict(whole.values())})
+        held = {} if guess is None else guess.held_texts
+        texts.keep({**held, **self._texts_written(texts), **dict(whole.values())})
         lines = {path: (a, b) for path, a, b in file_contents.lines_shown(text, material.files)}
         for part in () if guess is None else guess.chosen:
             lines[part.file.path] = (min(part.shown), max(part.shown))
@@ -313,10 +317,12 @@ class Requests:
         shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
-        written = (self.session.sequence, now(), shown, parts, egress, beside)
+        held_parts = () if guess is None else tuple(guess.held)
+        written = (self.session.sequence, now(), shown, parts, egress, beside, held_parts)
         self.log.record(entries.RequestWritten(*written))
         self.written += 1
-        texts.prune(self.session.known.values())
+        parts_held = (part.digest for part in self.session.held.values())
+        texts.prune((*self.session.known.values(), *parts_held))
 
     def _texts_written(self, texts: ShownTexts) -> dict[str, str]:
         """Return the texts of files as the last answer wrote them, by digest."""
@@ -480,8 +486,8 @@ class Requests:
                 yield replace(part_of(whole, lines), reason="named in an output above")
 
 
-def _shown(guesses: "Sequence[Guess]", room: int) -> str:
+def _shown(guesses: "Sequence[Guess]", room: int, *, is_anew: bool = False) -> str:
     text = ""
     for guess in guesses:
-        text += guess.show(room - len(text))
+        text += guess.show(room - len(text), is_anew=is_anew)
     return text

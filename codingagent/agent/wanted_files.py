@@ -7,24 +7,28 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.agent.spelling import Spellings
 from codingagent.context import choose, eligible, rank, show
+from codingagent.context.blocks import lines_of
 from codingagent.context.choose import Chosen
+from codingagent.context.held import Held, held, spans
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, paths
+from codingagent.model.journal_entries import ShownPart
 from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.prompt.tokens import estimate
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.real_paths import typed_in, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -46,6 +50,8 @@ _LIKELY_FILES, _LATELY_COMMITS = 100, 300
 _FEW_HOLD = 5
 # Fewer show nothing of use.
 _FEWEST_TOKENS = 200
+# Of files of which the chat has parts: it knows what the rest defines, and can ask for it.
+_MORE_CHARACTERS, _RUNS = 800, 5
 # No text of this many characters has more tokens.
 _CHARACTERS_PER_TOKEN = 2
 
@@ -194,6 +200,10 @@ class Wanted(Struct, frozen=True):
     """It is a question, which is not told how to edit."""
     is_anew: bool = False
     """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
+    held: Mapping[str, ShownPart] = {}
+    """The lines that the chat has: these are not chosen again."""
+    kept: Callable[[str], str | None] = lambda _: None
+    """Returns a text that the chat was shown, by its digest; None: it is gone."""
 
 
 class Guess:
@@ -208,6 +218,7 @@ class Guess:
         log: Sequence[PastCommit],
         hide: Hides = lambda text, _: text,
     ) -> None:
+        self._held = dict[str, Held]()
         self._workspace, self._policy, self._wanted, self._log = workspace, policy, wanted, log
         self._views = Views(workspace, hide)
         self._asked = rank.query(wanted.task, wanted.check)
@@ -242,17 +253,63 @@ class Guess:
         """Return the paths of the chosen files, then the globs left out, as `told` numbers them."""
         return (*(part.file.path for part in self.chosen), *self._wanted.leave_out)
 
-    def show(self, room: int) -> str:
-        """Return the section of a request with the chosen parts; empty if nothing fits in its room."""
+    @property
+    def held(self) -> Iterator[ShownPart]:
+        """Yield the lines that the chat has of each file of which a part is chosen, once it is sent."""
+        for part in self.chosen:
+            path = part.file.path
+            if path in self._shown and not part.is_whole:
+                lines = sorted({*part.shown, *self._held.get(path, Held()).lines})
+                yield ShownPart(path, self._shown[path].digest, tuple(spans(lines)))
+
+    @property
+    def held_texts(self) -> dict[str, str]:
+        return {part.digest: self._texts[part.path] for part in self.held}
+
+    def show(self, room: int, *, is_anew: bool = False) -> str:
+        """Return the section of a request with the chosen parts; empty if nothing fits in its room.
+
+        If `is_anew`, for a chat that has nothing: files of which it has parts are left to another choice.
+        """
         tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
         while tokens >= _FEWEST_TOKENS:
-            text = show.for_model(self._choose(tokens), self._texts)
+            chosen = self._choose(tokens)
+            relied = self._relied()
+            self.chosen = [part for each in chosen if (part := self._unseen(each, is_anew=is_anew))]
+            text = show.for_model(self.chosen, self._texts, "" if is_anew else relied)
             text = text.replace(show.EDIT_IT, "", 1) if self._wanted.asks else text
-            if len(text) <= room:
+            is_more = bool(self._held) and all(part.file.path in self._held for part in self.chosen)
+            if len(text) <= (min(room, _MORE_CHARACTERS) if is_more else room):
                 return text
             tokens //= 2
         self.chosen = []
         return ""
+
+    def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
+        path = part.file.path
+        if path not in self._held:
+            return part
+        shown = () if is_anew else self._held[path].unseen(part.shown, self._texts[path])
+        lines = lines_of(self._texts[path])
+        tokens = estimate("\n".join(lines[line - 1] for line in shown))
+        return structs.replace(part, shown=shown, tokens=tokens) if shown else None
+
+    def _relied(self) -> str:
+        """Say which lines the chat has of the files chosen; find this out where it is not known yet."""
+        told = []
+        for path in (part.file.path for part in self.chosen if part.file.path in self._wanted.held):
+            if path not in self._held:
+                part, view = self._wanted.held[path], self._shown[path]
+                text = view.text if view.digest == part.digest else self._wanted.kept(part.digest)
+                if text is None:
+                    continue
+                lines = {line for first, last in part.lines for line in range(first, last + 1)}
+                self._held[path] = held(text, view.text, lines, is_own=part.own == view.digest)
+            runs = [f"{first}-{last}" for first, last in spans(sorted(self._held[path].lines))]
+            more = f" and {len(runs) - _RUNS} more runs" if len(runs) > _RUNS else ""
+            told.append(f"{shown_path(path)} {', '.join(runs[:_RUNS])}{more}")
+        said = "Not sent again, as this chat has them, by their numbers of now"
+        return f"{said}: {'; '.join(told)}." if told else ""
 
     def _choose(self, tokens: int) -> list[Chosen]:
         """Choose, and hide the secrets of what is chosen; choose anew while that is not all hidden yet."""

@@ -1,13 +1,13 @@
 """Write a choice of parts for the model, one line a file for the person, one object a part for programs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from codingagent.context.blocks import blocks, depth_of, lines_of
 from codingagent.context.choose import Chosen, imports
+from codingagent.context.held import spans
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView, frame_of, framed
 from codingagent.prompt.file_list import shown_path
@@ -31,11 +31,16 @@ _AROUND_LINES = 120
 _DATA_HEAD, _DATA_TAIL = 20, 10
 
 
-def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
-    """Return the choice as a request shows it, of the texts it was chosen from; nothing for no files."""
+def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str], relied: str = "") -> str:
+    """Return the choice as a request shows it, of the texts it was chosen from; nothing for no files.
+
+    `relied` says what is not shown, since the chat has it.
+    """
     parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
     shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
-    return f"{_NOTE}{EDIT_IT}\n\n{shown}\n" if shown else ""
+    # A chat that has parts already was told what they are, but perhaps by a question.
+    note = f"## Chosen Files\n{relied}" if relied else _NOTE
+    return f"{note}{EDIT_IT}\n\n{shown}\n" if shown else f"{note}\n\n" if relied else ""
 
 
 def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
@@ -104,17 +109,10 @@ def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int 
     return "".join(body)
 
 
-def _spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of each run of line numbers."""
-    for _, run in groupby(enumerate(shown), key=lambda each: each[1] - each[0]):
-        lines = [line for _, line in run]
-        yield lines[0], lines[-1]
-
-
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
     """Yield one line a file: how much of it goes, its tokens, and what speaks for it at a time."""
     for part in chosen:
-        runs = [f"{first}-{last}" for first, last in _spans(part.shown)]
+        runs = [f"{first}-{last}" for first, last in spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
         some = f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
         much = "whole" if part.is_whole else some
@@ -129,7 +127,7 @@ def for_programs(
     for part in chosen:
         path, lines = part.file.path, lines_of(texts[part.file.path])
         why = "; ".join(_reasons(part, now_s))
-        for first, last in _spans(part.shown):
+        for first, last in spans(part.shown):
             where = {"whole": True, "lines": part.total, "tokens": part.tokens}
             if not part.is_whole:
                 tokens = estimate("\n".join(lines[first - 1 : last]))

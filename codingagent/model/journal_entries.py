@@ -105,6 +105,16 @@ class ShownLines(Struct, frozen=True):
     last: int
 
 
+class ShownPart(Struct, frozen=True):
+    """Lines of a file that the chat has, as runs from the first to the last line of one state of the file."""
+
+    path: str
+    digest: str
+    lines: tuple[tuple[int, int], ...]
+    own: str = ""
+    """The digest of what the chat itself made of that state since; empty: it is that state."""
+
+
 class Egress(Struct, frozen=True):
     """What a request carries out: its bytes, its short version's, and the secrets that it hides, by kind."""
 
@@ -132,6 +142,8 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     egress: Egress | None = None
     beside: dict[str, int] = field(default_factory=dict)
     """Files that are no text, to be attached beside it, and the size of each in bytes."""
+    held: tuple[ShownPart, ...] = ()
+    """What the chat then has of files that it does not know whole."""
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):

@@ -144,6 +144,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
                 "checkpoints": replace(kept, told=kept.latest),
                 "known": {**session.known, **known} if known else session.known,
                 "shown_in_part": session.shown_in_part.union(record.parts),
+                "held": {**session.held_before, **{part.path: part for part in record.held}},
                 "requested": record.sequence,
                 "is_rewritten": record.sequence == session.requested,
             }
@@ -376,6 +377,8 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
         "cut": record.cut,
         "checkpoints": replace(session.checkpoints, shown=session.checkpoints.told),
         "known": known_after(session.known, session.written) if session.written else session.known,
+        "held": (held := _held_after(session) if session.written else session.held),
+        "held_before": held,
         "worded": worded,
         "is_taught": session.is_taught or not (session.is_asking or session.is_only_words),
     }
@@ -387,6 +390,16 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
     elif done or session.is_run or (is_answered and goes_on and not is_unheard):
         return {**ended, "phase": _COMPLETE}
     return {**ended, "sequence": session.sequence + 1}
+
+
+def _held_after(session: Session) -> Mapping[str, entries.ShownPart]:
+    """Return the lines that the chat has, with what it made of these files itself."""
+    found = dict(session.held)
+    for change in (change for start in session.written for change in start.changes):
+        part = found.get(change.path)
+        if part and change.after and change.before == (part.own or part.digest):
+            found[change.path] = replace(part, own=change.after)
+    return found
 
 
 def known_after(known: Mapping[str, str], written: Iterable[entries.OperationStarted]) -> Mapping[str, str]:

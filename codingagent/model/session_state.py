@@ -187,6 +187,10 @@ class Session(Struct, frozen=True):
     """The same when the last answer was taken: before the request that is due or waits."""
     shown_in_part: frozenset[str] = frozenset()
     """Files that a request showed in part because a guess chose them."""
+    held: Mapping[str, entries.ShownPart] = field(default_factory=dict)
+    """By path, the lines that the chat has of files that a request showed in part."""
+    held_before: Mapping[str, entries.ShownPart] = field(default_factory=dict)
+    """The same before the request that is due or waits."""
     leave_out: tuple[str, ...] = ()
     requested: int = 0
     """The number of the last request written."""

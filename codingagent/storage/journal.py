@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -143,7 +143,8 @@ class Sessions:
                 record = _record(path, number, line)
                 session = advance(session, record)
                 if not is_dull:
-                    few = replace(session, known={}, known_before={}, touched=frozenset())
+                    nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
+                    few = replace(session, **nothing, touched=frozenset())
                     found.append((record, few))
         if not found:
             raise _empty(path)

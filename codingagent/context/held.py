@@ -1,0 +1,50 @@
+"""Tell which lines of a file the chat has, so that they are not sent again."""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+
+from msgspec import Struct
+
+from codingagent.context.blocks import lines_of
+
+# Shown around a change to lines that the chat has.
+_FRAME_LINES = 3
+
+
+class Held(Struct, frozen=True):
+    """Lines of a file that the chat has, and those that changed under it, with three lines of frame."""
+
+    lines: frozenset[int] = frozenset()
+    changed: frozenset[int] = frozenset()
+
+    def unseen(self, shown: Iterable[int], text: str) -> tuple[int, ...]:
+        """Return which lines to show of those chosen; nothing for blank ones alone."""
+        new, lines = sorted(self.changed.union(shown) - (self.lines - self.changed)), lines_of(text)
+        return tuple(new) if any(lines[line - 1].strip() for line in new) else ()
+
+
+def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
+    """Return what the chat has of a file that is now `new`, if it has had `lines` of `old`.
+
+    If `is_own`, the chat itself made what changed.
+    """
+    before, after = lines_of(old), lines_of(new)
+    kept, changed = set[int](), set[int]()
+    for tag, i, i_end, j, j_end in difflib.SequenceMatcher(None, before, after, False).get_opcodes():
+        if tag == "equal":
+            kept |= {j + line - i for line in range(i + 1, i_end + 1) if line in lines}
+        elif not lines or set(lines).isdisjoint(range(i, i_end + 2)):
+            continue
+        elif is_own:
+            kept |= {*range(j + 1, j_end + 1)}
+        else:
+            changed |= {*range(max(j + 1 - _FRAME_LINES, 1), min(j_end + _FRAME_LINES, len(after)) + 1)}
+    return Held(frozenset(kept), frozenset(changed))
+
+
+def spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of line numbers."""
+    for _, run in groupby(enumerate(shown), key=lambda each: each[1] - each[0]):
+        lines = [line for _, line in run]
+        yield lines[0], lines[-1]
