@@ -7,9 +7,9 @@ deep, too long, another kind of file) nothing is said.
 import contextlib
 import hashlib
 import re
-import sys
 import warnings
 from bisect import bisect_left, bisect_right
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -150,11 +150,21 @@ def _python(text: str) -> SyntaxFault | None:
                     raise
                 _parse(older)
     except SyntaxError as fault:
-        if fault.msg.startswith(_LIMITS) or (fault.msg.startswith("f-string") and sys.version_info < (3, 12)):
+        if fault.msg.startswith(_LIMITS) or (fault.msg.startswith("f-string") and not _nests_strings()):
             return _UNKNOWN
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
         return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
+
+
+@cache
+def _nests_strings() -> bool:
+    """Return whether this Python reads the quotes of a formatted string in it, as 3.12 and later do."""
+    import ast
+
+    with contextlib.suppress(SyntaxError):
+        return bool(ast.parse("""f'{a['b']}'"""))
+    return False
 
 
 def _in_older_words(text: str) -> str:
