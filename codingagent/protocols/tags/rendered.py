@@ -10,12 +10,19 @@ from itertools import groupby, pairwise
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import blanks
+from codingagent.model.plain_text import blanks, one_line
 from codingagent.protocols.tags.block_repair import Mended, in_fences
 from codingagent.protocols.tags.tag_blocks import Block
 
 _CHANGING = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "RUN_COMMAND")
 _FEWEST_LINES = 6
+# How calls of tools and turns of a chat end.
+_LEAKED = lazy_pattern(
+    r"(?:^[ \t]*(?:</(?:[a-z]+:)?(?:content|invoke|parameter|function_calls?|tool_call|file|file_text|s)>"
+    r"|<\|(?:im_end|eot_id|end|return|endoftext)\|>)[ \t]*\n)+\Z",
+    re.MULTILINE,
+)
+_LEAKED_NAME = lazy_pattern(r"</([a-z:_]+)>")
 # What opens a level, in most languages, and what is as deep as its opening.
 _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|in)|(?<!case)(?<!\)):)$")
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
@@ -39,6 +46,7 @@ _ADVICE = "; send the whole answer again in one code block of four backticks"
 
 def doubt(mended: Mended) -> None:
     """Have the bodies of an answer asked for again if one of them proves that it was rendered."""
+    _doubt_leaked(mended)
     blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
     fenced = in_fences(mended)
     proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
@@ -57,6 +65,17 @@ def doubt(mended: Mended) -> None:
     for block in blocks:
         if block.line in proofs or block.start not in fenced:
             mended.doubts.setdefault(block.line, (fact, _ADVICE))
+
+
+def _doubt_leaked(mended: Mended) -> None:
+    """Have a body asked for again that ends with the end of another syntax, which opens nowhere in it."""
+    for block in mended.scan.blocks:
+        found = _LEAKED.search(block.body) if block.body and "until" not in dict(block.attributes) else None
+        names = _LEAKED_NAME.findall(found[0]) if found is not None else []
+        if found is not None and not any(f"<{name}" in block.body for name in names):
+            fact = f"The body ends with {one_line(found[0].strip(), 60)}, which is no part of it"
+            how = '; send this block again without it, or with until="TOKEN" if it is intended'
+            mended.doubts.setdefault(block.line, (fact, how))
 
 
 def _path(block: Block) -> str:

@@ -25,6 +25,12 @@ _THOUGHT = lazy_pattern(
     r"(?: [^<>\n]{0,99}=[^<>\n]{0,99}|\\)?(?:[>▷\]]|&gt;)",
     re.IGNORECASE,
 )
+# What ends a draft, all of it before: the final channel of a model that writes several, or its last thought.
+_FINAL = lazy_pattern(
+    r"(?:<\|start\|>assistant)?<\|channel\|?>[ \t]*final\b[^\n<\[]*(?:<\|message\|?>)?"
+    r"|<\|END_(?:THINKING|OF_THOUGHT)\|>|^assistantfinal(?![a-z])|^\.\.\. ?done thinking\.?$",
+    re.MULTILINE,
+)
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
@@ -91,6 +97,17 @@ def _thoughts(mended: Mended) -> _Said:
     starts = [block.start for block in blocks]
     drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
     mended.blank(*parts)
+    return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
+
+
+def _drafts(mended: Mended) -> _Said:
+    """Blank all before the last mark of a final channel: blocks in there are a draft."""
+    marks = (mark for part in mended.scan.around for mark in _FINAL.finditer(mended.text, *part))
+    ends = [mark.end() for mark in marks]
+    if not ends:
+        return None
+    drafts = sum(block.start < ends[-1] for block in mended.scan.blocks)
+    mended.blank((0, ends[-1]))
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
@@ -180,6 +197,7 @@ def _encoded_markers(mended: Mended) -> None:
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("line ends", "its lines ended with {end}: read as line ends", _line_ends),
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
+    Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),
     Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),

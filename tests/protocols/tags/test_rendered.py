@@ -140,3 +140,37 @@ def test_a_path_with_a_remark_makes_no_file(tmp_path: Path, path: str) -> None:
 def new(folder: Path, name: str) -> Path:
     (folder / name).mkdir()
     return folder / name
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+        "<|channel>final\n",
+        "assistantfinal",
+        "<|END_THINKING|>",
+        "...done thinking.\n\n",
+    ],
+)
+def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) -> None:
+    draft = "I try:\n[CREATE_FILE path='a.txt']\n1\n[/CREATE_FILE]\n[RUN_COMMAND]\nrm -r x\n[/RUN_COMMAND]\n"
+    answer = f'{PREFIX}[CREATE_FILE path="b.txt"]\n2\n[/CREATE_FILE]\n{DONE}'
+    done = execute(draft.replace("'", '"') + mark + answer, {}, tmp_path)
+    assert done.files == {"b.txt": b"2\n"}
+    assert done.acts == [("finished",)]
+    assert any("with 2 blocks in it that were not executed" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("end", ["</content>\n</invoke>", "<|im_end|>", "</s>", "</file>", "  </parameter>"])
+@pytest.mark.parametrize("name", ["run.sh", "t.md", "a.go"])
+def test_the_end_of_another_syntax_gets_into_no_file(tmp_path: Path, name: str, end: str) -> None:
+    text = f'{PREFIX}[CREATE_FILE path="{name}"]\nx\n{end}\n[/CREATE_FILE]\n{DONE}'
+    done = execute(text, {}, tmp_path)
+    assert not done.files
+    assert "which is no part of it" in done.problems[0].reason
+
+
+@pytest.mark.parametrize("body", ["<content>\nx\n</content>", "<file name='a'>\n</file>", "a</s>"])
+def test_the_end_of_what_opens_in_a_body_belongs_to_it(tmp_path: Path, body: str) -> None:
+    done = execute(f'{PREFIX}[CREATE_FILE path="a.xml"]\n{body}\n[/CREATE_FILE]\n{DONE}', {}, tmp_path)
+    assert done.files == {"a.xml": f"{body}\n".encode()}
