@@ -391,15 +391,15 @@ class Arrivals:
         )
 
 
-def in_fences(mended: Mended) -> frozenset[int]:
-    """Return where the blocks begin that are in a code block, and that no chat has damaged."""
+def in_fences(mended: Mended) -> dict[int, str]:
+    """Return where the blocks begin that are in a code block, undamaged by a chat, with its fence."""
     text, scan = mended.text, mended.scan
     if mended.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION} or not any(
         _FENCE.search(text, *part) for part in scan.around
     ):
-        return frozenset()
+        return {}
     marks = (mark for part in scan.around for mark in _FENCE.finditer(text, *part))
-    found: list[int] = []
+    found: dict[int, str] = {}
     fence, mark = "", next(marks, None)
     for block in scan.blocks:
         while mark is not None and mark.start() < block.start:
@@ -409,5 +409,5 @@ def in_fences(mended: Mended) -> frozenset[int]:
                 fence = ""
             mark = next(marks, None)
         if fence:
-            found.append(block.start)
-    return frozenset(found)
+            found[block.start] = fence
+    return found

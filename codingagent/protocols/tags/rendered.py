@@ -15,7 +15,7 @@ from codingagent.protocols.tags.block_repair import Mended, in_fences
 from codingagent.protocols.tags.tag_blocks import Block
 
 _CHANGING = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "RUN_COMMAND")
-_FEWEST_LINES = 6
+_FEWEST_LINES = 8
 # How calls of tools and turns of a chat end.
 _LEAKED = lazy_pattern(
     r"(?:^[ \t]*(?:</(?:[a-z]+:)?(?:content|invoke|parameter|function_calls?|tool_call|file|file_text|s)>"
@@ -23,8 +23,14 @@ _LEAKED = lazy_pattern(
     re.MULTILINE,
 )
 _LEAKED_NAME = lazy_pattern(r"</([a-z:_]+)>")
+# What pages of chats write above a message, or on a button between two halves of one.
+_TURN = lazy_pattern(
+    r"^(?:(?:You|ChatGPT|Claude|Gemini|Copilot|DeepSeek) (?:said|responded|replied):"
+    r"|Continue generating)[ \t]*$",
+    re.MULTILINE,
+)
 # What opens a level, in most languages, and what is as deep as its opening.
-_OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|in)|(?<!case)(?<!\)):)$")
+_OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)|(?<!case)(?<!\)):)$")
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
 _BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
 _TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
@@ -49,6 +55,7 @@ def doubt(mended: Mended) -> None:
     _doubt_leaked(mended)
     blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
     fenced = in_fences(mended)
+    _doubt_joined(mended, fenced)
     proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
     for block in blocks:
         said = mended.notes_of.get(block.line, ())
@@ -76,6 +83,19 @@ def _doubt_leaked(mended: Mended) -> None:
             fact = f"The body ends with {one_line(found[0].strip(), 60)}, which is no part of it"
             how = '; send this block again without it, or with until="TOKEN" if it is intended'
             mended.doubts.setdefault(block.line, (fact, how))
+
+
+def _doubt_joined(mended: Mended, fenced: dict[int, str]) -> None:
+    """Have a body asked for again in which its code block ends, or the next turn begins."""
+    for block in mended.scan.blocks:
+        path, fence = _path(block), fenced.get(block.start, "")
+        if "until" in dict(block.attributes) or not block.body:
+            continue
+        ends = len(fence) > len("```") or (fence and not file_kinds.is_prose(path))
+        is_cut = ends and re.search(rf"^{fence}{fence[0]}*[ \t]*$", block.body, re.MULTILINE)
+        if is_cut or _TURN.search(block.body):
+            how = "; send this block again, whole, in one message"
+            mended.doubts.setdefault(block.line, ("Two messages were copied as one, within this block", how))
 
 
 def _path(block: Block) -> str:

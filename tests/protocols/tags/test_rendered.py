@@ -39,7 +39,7 @@ def test_an_arrival_is_right_or_asked_for_again(tmp_path: Path) -> None:
 PREFIX = '[REPLY session="5e551011" sequence="2"]\n'
 DONE = "[DONE]\nIt is done.\n[/DONE]\n[END]\n"
 FLAT_YAML = "services:\nweb:\nimage: pg\nports:\n- 80:80\ndb:\nimage: pg\n"
-CROWDED = "import os\ndef a():\n    x = 1\n    return x\ndef b():\n    return os\n"
+CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, y\ndef b():\n    return os\n"
 
 
 @pytest.mark.parametrize(
@@ -174,3 +174,22 @@ def test_the_end_of_another_syntax_gets_into_no_file(tmp_path: Path, name: str, 
 def test_the_end_of_what_opens_in_a_body_belongs_to_it(tmp_path: Path, body: str) -> None:
     done = execute(f'{PREFIX}[CREATE_FILE path="a.xml"]\n{body}\n[/CREATE_FILE]\n{DONE}', {}, tmp_path)
     assert done.files == {"a.xml": f"{body}\n".encode()}
+
+
+@pytest.mark.parametrize(
+    "between", ["{0}\n\nContinuing:\n\n{0}\n", "ChatGPT said:\n", "Continue generating\n"]
+)
+def test_two_messages_within_one_block_are_not_written(tmp_path: Path, between: str) -> None:
+    joint = between.format("````")
+    block = f'[CREATE_FILE path="a.js"]\nfunction a() {{\n{joint}  return 1;\n}}\n[/CREATE_FILE]\n'
+    done = execute(f"````\n{PREFIX}{block}{DONE}````\n", {}, tmp_path)
+    assert not done.files
+    assert "Two messages were copied as one" in done.problems[0].reason
+
+
+def test_a_fence_of_its_own_is_part_of_a_text(tmp_path: Path) -> None:
+    body = "# T\n\n```sh\nls\n```\n"
+    done = execute(
+        f'````\n{PREFIX}[CREATE_FILE path="a.md"]\n{body}[/CREATE_FILE]\n{DONE}````\n', {}, tmp_path
+    )
+    assert done.files == {"a.md": body.encode()}
