@@ -16,6 +16,7 @@ from codingagent.protocols.tags.tag_blocks import Block
 
 _CHANGING = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "RUN_COMMAND")
 _FEWEST_LINES = 8
+_END_CHARACTERS, _LINE_CHARACTERS = 400, 300
 # How calls of tools and turns of a chat end.
 _LEAKED = lazy_pattern(
     r"(?:^[ \t]*(?:</(?:[a-z]+:)?(?:content|invoke|parameter|function_calls?|tool_call|file|file_text|s)>"
@@ -77,7 +78,11 @@ def doubt(mended: Mended) -> None:
 def _doubt_leaked(mended: Mended) -> None:
     """Have a body asked for again that ends with the end of another syntax, which opens nowhere in it."""
     for block in mended.scan.blocks:
-        found = _LEAKED.search(block.body) if block.body and "until" not in dict(block.attributes) else None
+        if not block.body or "until" in dict(block.attributes):
+            continue
+        # The last lines alone: each of thousands may begin such an end.
+        last = block.body.rfind("\n", 0, max(len(block.body) - _END_CHARACTERS, 0)) + 1
+        found = _LEAKED.search(block.body, last)
         names = _LEAKED_NAME.findall(found[0]) if found is not None else []
         if found is not None and not any(f"<{name}" in block.body for name in names):
             fact = f"The body ends with {one_line(found[0].strip(), 60)}, which is no part of it"
@@ -142,7 +147,8 @@ def _is_flat(words: list[str], path: str) -> bool:
     has_colons = file_kinds.ending(path) in ("yml", "yaml") or file_kinds.is_python(path)
     opened = 0
     for line, after in pairwise(words):
-        if (has_colons or not line.endswith(":")) and _OPENS.match(line.rstrip()):
+        is_read = len(line) < _LINE_CHARACTERS and (has_colons or not line.endswith(":"))
+        if is_read and _OPENS.match(line.rstrip()):
             if len(blanks(after)) > len(blanks(line)):
                 return False
             opened += not _CLOSES.match(after.lstrip())

@@ -283,11 +283,11 @@ def _replaced(items: Iterable[Step | Problem]) -> Iterator[str]:
 def _missed(mended: Mended) -> Iterator[str]:
     """Yield a note on each line outside of all blocks that looks like a tag and was read as prose."""
     text = mended.text
-    for part in mended.scan.around:
-        for found in islice(_ATTEMPT.finditer(text, *part), _UNUSED_LIMIT):
-            tag = paths.shown(found[0].lstrip()[:40])
-            yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose"
-    labels = [found for part in mended.scan.around for found in _BUTTON.finditer(text, *part)]
+    around = mended.scan.around
+    for found in islice((m for part in around for m in _ATTEMPT.finditer(text, *part)), _UNUSED_LIMIT):
+        tag = paths.shown(found[0].lstrip()[:40])
+        yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose"
+    labels = [found for part in around for found in _BUTTON.finditer(text, *part)]
     empty = [found for found in labels if text[found.end() :][:99].lstrip()[:1] != "["]
     if len(empty) < len(labels):  # else they stand above other code
         for found in empty[:_UNUSED_LIMIT]:

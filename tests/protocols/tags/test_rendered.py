@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from codingagent.protocols.tags import reply
+from tests.helpers import cpu_below
 from tests.reply_table import Came, execute, judge
 
 HERE = Path(__file__).parent
@@ -193,3 +195,17 @@ def test_a_fence_of_its_own_is_part_of_a_text(tmp_path: Path) -> None:
         f'````\n{PREFIX}[CREATE_FILE path="a.md"]\n{body}[/CREATE_FILE]\n{DONE}````\n', {}, tmp_path
     )
     assert done.files == {"a.md": body.encode()}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "</s>\n" * 50_000 + "x\n",
+        "case " * 50_000 + "\nx\n",
+        "> 1[CREATE_FILE path=\n" * 20_000,
+        "{\n" * 50_000,
+    ],
+)
+def test_no_body_takes_long_to_judge(body: str) -> None:
+    with cpu_below(60):
+        reply.read(f'{PREFIX}[CREATE_FILE path="a.sh"]\n{body}[/CREATE_FILE]\n{body}{DONE}')
