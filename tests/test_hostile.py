@@ -346,7 +346,7 @@ def write_link(name: str, target: str) -> Lay:
 
 OUT = "REJECTED: Path is outside workspace"
 SIX = ("create", "edit", "read", "list", "cwd", "delete")
-NO_NAME = "REJECTED: .* is not a file name on Windows"
+NO_NAME = "REJECTED: .* is not a file name on Windows|has a variable, and nothing here expands it; write"
 
 # Refused in each of the six ways to use a path, each time with these words.
 REFUSED_PATHS = {
@@ -392,7 +392,9 @@ def test_a_path_that_is_refused_is_refused_to_everything(path: str, reason: str)
 
 
 # Names that the disk could hold and that are not made, since a repository is shared with others.
+VARIABLES = ["$HOME/x", "${HOME}/x", "${project}/a/b.py", "src/$ROOT/x", "%USERPROFILE%/x", "$(pwd)/x"]
 NAMES_NOT_MADE = [
+    *VARIABLES,
     *("CON", "nul.txt", "aux.c", "COM1", "COM¹", "LPT9.log", "CONIN$", "con .txt", "f.txt:ads"),
     *('\\"a.txt\\"', 'a.txt\\"', "ok.txt ", "ok.txt.", "sub/CON/x", "file:///etc/passwd"),
     *("sub/prn", "a|b", "a<b", "what?", "a*b", ".../x", "..../x"),
@@ -410,9 +412,10 @@ def test_a_name_that_others_cannot_hold_is_not_made(path: str) -> None:
 
 # Odd, and names like any other: what is meant is the file of exactly this name, in the workspace.
 LITERAL_PATHS = {
-    "a variable": "$HOME/x",
-    "a variable in braces": "${HOME}/x",
-    "percent": "%USERPROFILE%/x",
+    "a route": "$layout.tsx",
+    "a folder of routes": "routes/$id/x.tsx",
+    "a class within one": "Foo$Bar.class",
+    "percent": "100%/x%y",
     "escaped dots": "..%2fout",
     "overlong dots": "..%c0%afout",
     "a blank in front": " ok.txt",
@@ -439,6 +442,13 @@ def test_an_odd_path_is_the_file_of_that_name(path: str) -> None:
         assert (root / "ws" / "ok.txt").read_bytes() == b"ok\n"
 
     throw(Case(reply, ("Created", "Edited", "Read"), after=after), BARE)
+
+
+def test_a_folder_that_is_called_like_a_variable_is_that_folder() -> None:
+    """What is there needs no expanding."""
+    lay: Lay = lambda root: (root / "ws" / "$HOME").mkdir()  # noqa: E731
+    after = lambda root: (root / "ws/$HOME/x").read_bytes()  # noqa: E731
+    throw(Case(create("$HOME/x"), ("Created",), lay=lay, after=after), BARE)
 
 
 def _deep(root: Path) -> None:

@@ -91,7 +91,7 @@ def _create(context: Context, order: Order, operation: CreateFile) -> Plan | eve
     seen = workspace.read(path, whole=False) if exists else None
     old = None if seen is None else workspace.text(path, seen.data)
     if seen is not None and not operation.overwrite:
-        if order.foreign == "no" or _bytes_of(operation, old)[0] != seen.data:
+        if order.foreign == "no" or _bytes_of(context, order, operation, old)[0] != seen.data:
             raise OperationError(
                 f"File '{path}' already exists",
                 advice="; set overwrite to true, or name another path",
@@ -99,14 +99,14 @@ def _create(context: Context, order: Order, operation: CreateFile) -> Plan | eve
         event = events.FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
     if not exists:
-        paths.check_new_name(path)
+        paths.check_new_name(path, workspace.exists)
     before_text = None if old is None else old.text
     if order.later is not None:
         meant = answer_checks.edit_meant(operation, before_text)
         if meant is not None:
             return _edit(context, order, meant, (_EDIT_MEANT,))
     operation, notes = _as_meant(operation, before_text)
-    data, text, changed = _bytes_of(operation, old)
+    data, text, changed = _bytes_of(context, order, operation, old)
     before = workspace.digest(path) if exists else None
     if seen is not None and old is None and isinstance(operation.content, str):
         changed += ("it is text in UTF-8 now, and was none that is read here (UTF-16 has a mark)",)
@@ -160,7 +160,7 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
     workspace, path, to = context.workspace, operation.path, operation.to
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
-        paths.check_new_name(to)
+        paths.check_new_name(to, workspace.exists)
     moved = workspace.digest(path, follow_last=False)
     before = workspace.digest(to, follow_last=False) if replaces else None
     event = events.FileMoved(path, to, state[2], replaces)
@@ -394,17 +394,25 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
     return replace(operation, content=content), notes
 
 
-def _bytes_of(operation: CreateFile, old: encoding.FileText | None) -> tuple[bytes, str, tuple[str, ...]]:
-    """Return a file's bytes and text, and a note if its encoding changes."""
+def _bytes_of(
+    context: Context, order: Order, operation: CreateFile, old: encoding.FileText | None
+) -> tuple[bytes, str, tuple[str, ...]]:
+    """Return a file's bytes and text, and notes if its encoding changes, or its line ends were chosen."""
     if isinstance(operation.content, bytes):
         found = encoding.decode_file(operation.content)
         return operation.content, "" if found is None else found.text, ()
-    text = operation.content
-    keeps_crlf = operation.line_end is None and old is not None and apply.is_all_crlf(old.text)
-    if keeps_crlf or operation.line_end is LineEnd.CRLF:
+    text, path, notes = operation.content, operation.path, tuple[str, ...]()
+    is_crlf = operation.line_end is LineEnd.CRLF
+    if operation.line_end is None and old is not None and "\n" in old.text:
+        is_crlf = apply.is_all_crlf(old.text)
+    elif operation.line_end is None and order.later is not None and not order.id:  # a chat's, in tags
+        end, source = context.workspace.line_end(path)
+        if is_crlf := end == "crlf":
+            notes = (f"its lines end in \\r\\n, as {source}",)
+    if is_crlf:
         text = text.replace("\n", "\r\n")
     try:
         data, note = encoding.encode_whole(text, old)
     except OperationError as fault:
-        raise fault.but(f"'{operation.path}': {fault.fact}") from fault
-    return data, text, (note,) if note else ()
+        raise fault.but(f"'{path}': {fault.fact}") from fault
+    return data, text, (*notes, note) if note else notes

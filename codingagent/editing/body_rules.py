@@ -26,6 +26,7 @@ _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
+_HERE = lazy_pattern(r"(?<!<)<<(-?)[ \t]*['\"\\]?([A-Za-z_]\w*)")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
 _RECIPE = lazy_pattern(
@@ -230,6 +231,37 @@ def _trail(case: BodyCase) -> list[str] | None:
     return bare if is_new and (is_odd or case.is_proven(bare)) else None
 
 
+def _breaks(case: BodyCase) -> list[str] | None:
+    if any(line[-1] in " \t" for line in case.lines if line.strip()):
+        return None  # no chat has taken any
+    ended: dict[str, set[str]] = {}
+    for line in case.ground.replaced:
+        ended.setdefault(line.rstrip(" \t"), set()).add(line)
+    ended.pop("", None)
+    if all(len(line) == len(bare) for bare, lines in ended.items() for line in lines):
+        return None
+    text = case.ground.text_among([*case.lines, ""])
+    kept = [
+        next(iter(ended[line])) if index + 1 in text and len(ended.get(line, ())) == 1 else line
+        for index, line in enumerate(case.lines)
+    ]
+    # Else taking them off is all that the edit does.
+    return kept if kept not in (case.lines, list(case.ground.replaced)) else None
+
+
+def _here_documents(case: BodyCase) -> None:
+    if not file_kinds.is_shell(case.path, case.lines) or "<<" not in joined(case.lines):
+        return
+    last = {line: index for index, line in enumerate(case.lines)}
+    tabbed = {line.lstrip("\t"): index for index, line in enumerate(case.lines)}
+    indented = {line.strip(): index for index, line in enumerate(case.lines)}
+    for index, line in enumerate(case.lines):
+        for dash, end in _HERE.findall(line) if not line.lstrip().startswith("#") else ():
+            if (tabbed if dash else last).get(end, -1) <= index < indented.get(end, -1):
+                but = "only tabs" if dash else "nothing"
+                case.refuse(f"the end of a here-document, '{end}', is behind spaces, where {but} may be")
+
+
 def _characters(case: BodyCase) -> None:
     case.lines, notes = characters.mend(case.lines, case.ground, case.arrival)
     case.notes += notes
@@ -394,6 +426,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         _lead,
     ),
     Rule("trailing blanks", "spaces at the end of each line were removed", _trail),
+    Rule("hard breaks", "spaces that the file has at the ends of lines were kept", _breaks),
     Rule(
         "blanks in blank lines",
         "spaces were removed from the blank lines",
@@ -412,14 +445,17 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
+_HERE_RULE: Rule[BodyRule] = Rule("here-documents", "the end of a here-document", _here_documents)
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indentation", "{what}: it was restored {ground}", _indentation),
     Rule("broken lines", "a line is broken into two", _wrapped),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
+    _HERE_RULE,
 )
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indented command", "the command was indented", _shell_indentation),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
+    _HERE_RULE,
 )

@@ -14,6 +14,7 @@ _WORDS = word_lists(__file__)
 _CODE = _WORDS["code"]
 _MARKUP = _WORDS["markup"]
 _NAMES = _WORDS["names"]
+_SHELLS = ("sh", "bash", "zsh", "ksh", "bats")
 
 
 @lru_cache(64)
@@ -52,9 +53,10 @@ def is_makefile(path: str) -> bool:
     return _name(path) in ("makefile", "gnumakefile") or ending(path) == "mk"
 
 
-def is_indented(path: str) -> bool:
-    """Return whether indentation has a meaning in it, or a lack of it is an error."""
-    return is_python(path) or is_makefile(path) or ending(path) in ("yml", "yaml")
+def is_shell(path: str, lines: Sequence[str]) -> bool:
+    """Return whether a POSIX shell reads it, by its ending, or by its first line where it has none."""
+    shebang = lines[0] if lines and lines[0].startswith("#!") else ""
+    return ending(path) in _SHELLS or (not ending(path) and shebang.rstrip().endswith(_SHELLS))
 
 
 def is_python(path: str) -> bool:

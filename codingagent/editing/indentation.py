@@ -9,7 +9,7 @@ file shows that they have one.
 
 import difflib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
@@ -80,15 +80,19 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
 def _check_kind_of_part(moves: "_Moves") -> None:
     """Refuse spaces where the code of the file is indented by tabs alone, and tabs where by spaces."""
     ground = moves.ground
-    # Most lines are indented as those that they replace.
-    is_alike = {lead[:1] for lead in moves.leads} <= {"", *(lead[:1] for lead in moves.old_leads)}
-    if is_alike or len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.ground.path):
+    if len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(ground.path):
         return
-    there = file_kinds.lines_of_text(ground.lines, moves.ground.path)
-    code = [line for index, line in enumerate(ground.lines) if index not in there]
-    text = ground.text_among(moves.new)
-    new = [line for index, line in enumerate(moves.new) if index not in text]
-    check_kind(code, new, "the body")
+    if not {" ", "\t"} <= {line[:1] for lines in (moves.new, ground.lines) for line in lines}:
+        return  # there is one kind
+    there, text = file_kinds.lines_of_text(ground.lines, ground.path), ground.text_among(moves.new)
+    code = ["" if index in there else line for index, line in enumerate(ground.lines)]
+    new = ["" if index in text else line for index, line in enumerate(moves.new)]
+    # Most lines are indented as those that they replace.
+    if not {blanks(line)[:1] for line in new} <= {
+        "",
+        *(blanks(line)[:1] for line in code[ground.start : ground.end]),
+    }:
+        check_kind(code, new, "the body")
 
 
 def _is_odd_at_the_margin(moves: "_Moves") -> bool:
@@ -185,7 +189,12 @@ def _key(line: str) -> str:
 def _tabs(moves: _Moves) -> MendedLines | None:
     """Tabs that came as blanks, or blanks as tabs: each line that is known shows by how many."""
     has_tabs = any("\t" in lead for lead in moves.old_leads)
-    if has_tabs == any("\t" in lead for lead in moves.leads) or (has_tabs and moves.has_kept):
+    if has_tabs == any("\t" in lead for lead in moves.leads):
+        return None
+    own = own_indentation(moves.new, moves.ground)
+    known = {line.rstrip() for line in moves.ground.replaced}
+    kept = (i for i, line in enumerate(moves.new) if line[:1] == " " and line.rstrip() in known)
+    if has_tabs and any(i not in own for i in kept):
         return None
     what = f"the indentation came as {'spaces' if has_tabs else 'tabs'}"
 
@@ -197,12 +206,31 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     width = next(filter(fits, TAB_WIDTHS), 0) if moves.moved else 0
     if not width:
         return None
-    if not has_tabs:
-        return moves.undone([to_blanks(width, line) for line in moves.new], what)
-    tabbed = [to_tabs(width, line) for line in moves.new]
-    if None in tabbed:
+    undo = partial(to_tabs if has_tabs else to_blanks, width)
+    undone = [line if own.get(index) else undo(line) for index, line in enumerate(moves.new)]
+    if None in undone or False in own.values():
         raise moves.refusal(what)
-    return moves.undone([line for line in tabbed if line is not None], what)
+    return moves.undone([line for line in undone if line is not None], what)
+
+
+def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
+    """Return the lines in strings whose tabs or blanks are their own, by index; False: that is not known.
+
+    A string may be indented otherwise than its program, as YAML in Go: the others of the file show it.
+    """
+    if not file_kinds.is_program(ground.path):
+        return {}
+    known, there = frozenset(ground.lines), file_kinds.lines_of_text(ground.lines, ground.path)
+    kinds = {
+        blanks(line)[:1] for i, line in enumerate(ground.lines) if i in there and not _STARRED.match(line)
+    }
+    kinds.discard("")
+    found: dict[int, bool] = {}
+    for i in ground.text_among(new):
+        kind = blanks(new[i])[:1] if i < len(new) and not _STARRED.match(new[i]) else ""
+        if kind and (new[i] in known or kind in kinds or not kinds):
+            found[i] = new[i] in known or kinds == {kind}
+    return found
 
 
 def _lost(moves: _Moves) -> MendedLines | None:

@@ -183,7 +183,10 @@ def _worked_out(lines: list[str], attempt: _Attempt, place: Place) -> Found:
                 advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
             )
     new: list[str] = []
-    for line in sought.replace:
+    ground = Ground(sought.path, lines, place.start, place.start + place.count)
+    is_by_tabs = place.note.endswith("as indentation")
+    own = indentation.own_indentation(sought.replace, ground) if is_by_tabs else {}
+    for index, line in enumerate(sought.replace):
         undone = undo(line)
         if line in known:
             new.append(known[line])
@@ -191,7 +194,9 @@ def _worked_out(lines: list[str], attempt: _Attempt, place: Place) -> Found:
         for damage in attempt.damages if line.strip() and undone != line else ():
             if _may_be_meant(damage, line, lines, sought.search):
                 raise _in_doubt(sought, f"with {damage.value} that might be intended", there)
-        new.append(place.change(undone) if line.strip() else undone)
+        if own.get(index) is False:
+            raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", there)
+        new.append(undone if index in own or not line.strip() else place.change(undone))
     what = " and ".join(damage.value for damage in attempt.damages)
     undoing = f"after undoing {what}" if what else ""
     parts = (attempt.how, undoing, place.note.removeprefix("matched "))

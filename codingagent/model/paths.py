@@ -21,6 +21,11 @@ _RESERVED_ON_WINDOWS = lazy_pattern(
     r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
 )
 
+# A whole name, and small letters only in braces: routes of web frameworks are called `$id`.
+_VARIABLE = lazy_pattern(
+    r"(?<![^/])(?:\$[A-Z_][A-Z0-9_]*|\$\{[^/{}]*\}|\$\([^/()]*\)(?=/)|%[A-Za-z_]\w*%)(?![^/])"
+)
+
 
 def workspace_path(text: str) -> str:
     """Return the path in normal form, `a/b`, relative to the workspace root, if it can name a file there.
@@ -72,11 +77,15 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def check_new_name(path: str) -> None:
-    """Reject names that a repository shared with Windows could not hold.
+def check_new_name(path: str, exists: Callable[[str], bool] = lambda _: False) -> None:
+    """Reject names that a repository shared with Windows could not hold, and variables of a shell.
 
-    These are names of devices, with one of <>:"|?*, or with a trailing dot or space.
+    The former are names of devices, with one of <>:"|?*, or with a trailing dot or space. Of the latter
+    (`$HOME/x`) a twin of the file that is meant would be made; `$id.tsx` is a name, and so is what `exists`.
     """
+    if (found := _VARIABLE.search(path)) is not None and not exists(path[: found.end()]):
+        fact = f"REJECTED: '{shown(path)}' has a variable, and nothing here expands it"
+        raise OperationError(fact, advice="; write a path relative to the workspace")
     for part in path.split("/"):
         if not is_plain_on_windows(part):
             fact = f"REJECTED: '{shown(part)}' is not a file name on Windows"

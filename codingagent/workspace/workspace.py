@@ -39,6 +39,10 @@ _BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
 _GLOBS = 100
 # Deeper folders are not looked into for an .editorconfig.
 _DEPTH = 100
+# Enough to know how files of one kind end their lines.
+_LIKE = 8
+_ENDS = frozenset({"eol=lf", "eol=crlf"})
+_EOL = _ENDS | {"-text", "binary"}
 
 
 class Workspace(PathWalk):
@@ -97,7 +101,8 @@ class Workspace(PathWalk):
     def text(self, path: str, data: bytes) -> FileText | None:
         """Return the text of a file with these bytes; None: it is no text."""
         if self._last[:2] != (path, data):
-            found = decode_file(data, lambda: self._charset(path), lambda: self._neighbours(path))
+            charset = lambda: self._told(path, "charset")  # noqa: E731
+            found = decode_file(data, charset, lambda: self._neighbours(path))
             self._last = path, data, found
         return self._last[2]
 
@@ -112,25 +117,47 @@ class Workspace(PathWalk):
         alike = [each for is_far, is_other, each in near if not (is_far and is_other)]
         yield from (data for _, data in self.read_each(alike[:_NEIGHBOURS]))
 
-    def _charset(self, path: str) -> str:
-        """Return the `charset` of .editorconfig for a file: of the nearest one, its last that fits."""
-        names = path.split("/")
-        at = min(len(names) - 1, _DEPTH)
-        folder, inner = "/".join(names[:at]), "/".join(names[at:])
-        while True:
-            data = b""
-            with contextlib.suppress(OperationError):
-                data = self.read(f"{folder}/.editorconfig".removeprefix("/")).data
+    def line_end(self, path: str) -> tuple[str, str]:
+        """Return the line end that a new file should have, `lf` or `crlf`, and what says so; else empty.
+
+        That is .gitattributes, .editorconfig, or all files of its ending in the nearest folder with any.
+        """
+        for inner, data in self._above(path, ".gitattributes"):
+            # The last line counts that names the attribute.
+            for line in reversed(data.decode("utf-8", "replace").split("\n")):
+                glob, *attributes = line.split() or [""]
+                if _EOL.intersection(attributes) and any(paths.glob_matcher(g)(inner) for g in _globs(glob)):
+                    end = next((each[4:] for each in attributes if each in _ENDS), "")
+                    return end, ".gitattributes" if end else ""
+        if (end := self._told(path, "end_of_line")) in ("lf", "crlf"):
+            return end, ".editorconfig"
+        folder, name = _folder(path), path.rpartition("/")[2]
+        ending = name[name.rfind(".") :] if "." in name else "/"
+        while not (like := [each for each in self.names(folder or ".") if each.endswith(ending)]) and folder:
+            folder = _folder(folder)
+        texts = self.read_each(f"{folder}/{each}".lstrip("/") for each in like[:_LIKE])
+        ends = {data.count(b"\r\n") == data.count(b"\n") for _, data in texts if b"\n" in data}
+        return ("crlf", f"other files of {ending}") if ends == {True} else ("", "")
+
+    def _told(self, path: str, key: str) -> str:
+        """Return what .editorconfig says of a file: the nearest one, its last section that fits."""
+        for inner, data in self._above(path, ".editorconfig"):
             config = _parsed(data)
             told = [
-                section["charset"]
+                section[key].lower()
                 for name, section in config.items()
-                if "charset" in section and any(paths.glob_matcher(g)(inner) for g in _globs(name))
+                if key in section and any(paths.glob_matcher(g)(inner) for g in _globs(name))
             ]
-            is_root = config.get("/", "root", fallback="").lower() == "true"
-            if told or is_root or not folder:
+            if told or config.get("/", "root", fallback="").lower() == "true":
                 return told[-1] if told else ""
-            inner, folder = f"{folder.rpartition('/')[2]}/{inner}", _folder(folder)
+        return ""
+
+    def _above(self, path: str, name: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of a name in the folders above a path, nearest first, and the path from there."""
+        names = path.split("/")
+        for at in range(min(len(names) - 1, _DEPTH), -1, -1):
+            with contextlib.suppress(OperationError):
+                yield "/".join(names[at:]), self.read("/".join((*names[:at], name))).data
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""

@@ -190,3 +190,38 @@ def test_a_path_of_2000_folders_is_not_looked_up_2000_times(tmp_path: Path) -> N
     assert Asked(tmp_path).text("a/" * 2000 + "b", b"x") is not None
     assert asked[-1] == ".editorconfig"
     assert len(asked) < 200
+
+
+CRLF = {".gitattributes": b"*.bat text eol=crlf\n", ".editorconfig": b"[*.cs]\nend_of_line = CRLF\n"}
+OF_CS = {"A.cs": b"class A {\r\n}\r\n"}
+
+
+@each_row(
+    ("files", "path", "source"),
+    [
+        (CRLF, "n.bat", ".gitattributes"),
+        (CRLF, "tools/win/n.bat", ".gitattributes"),
+        (CRLF, "B.cs", ".editorconfig"),
+        (CRLF, "n.sh", ""),
+        (OF_CS, "B.cs", "other files of .cs"),
+        (OF_CS, "new/deep/B.cs", "other files of .cs"),
+        (OF_CS, "B.txt", ""),
+        (OF_CS | {"B.cs": b""}, "B.cs", "other files of .cs"),
+        (OF_CS | {"old.cs": b"x\n"}, "B.cs", ""),
+        (OF_CS | {".gitattributes": b"* text=auto eol=lf\n"}, "B.cs", ""),
+        (CRLF | {"sub/.gitattributes": b"*.bat -text\n"}, "sub/n.bat", ""),
+        (CRLF | {"sub/.editorconfig": b"root = true\n"}, "sub/B.cs", ""),
+        (OF_CS | {".editorconfig": b"[*]\nend_of_line = lf\n"}, "B.cs", ""),
+    ],
+)  # fmt: skip
+def test_a_new_file_has_the_line_ends_of_its_project(
+    tmp_path: Path, files: dict[str, bytes], path: str, source: str
+) -> None:
+    """What the project says comes before what its files show; what the answer says comes before both."""
+    tmp_path /= str(len(list(tmp_path.iterdir())))
+    said, workspace, _ = answered(tmp_path, files, create(path, "a\nb\n"))
+    assert (workspace / path).read_bytes() == (b"a\r\nb\r\n" if source else b"a\nb\n")
+    assert said.endswith(f"Note: its lines end in \\r\\n, as {source}") == bool(source)
+    lf = create(path, "a\nb\n").replace('"]', '" eol="lf"]')
+    answered(tmp_path, {}, lf)
+    assert (workspace / path).read_bytes() == b"a\nb\n"
