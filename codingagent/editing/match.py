@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from codingagent.editing import body_repair, elisions, indentation, shapes
 from codingagent.editing.characters import Ground
-from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip, common_ends, nearest
+from codingagent.editing.nearest import (
+    EXCERPT_LIMIT_LINES,
+    SHOWN_LINE_CHARACTERS,
+    around,
+    clip,
+    common_ends,
+    nearest,
+)
 from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, Sought, only
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
@@ -80,6 +87,9 @@ def find(lines: list[str], sought: Sought, file: File | None = None) -> Found:
     if any(map(str.strip, sought.search)) and (found := _mended(file, sought)) is not None:
         return found
     what, how = "not found", "; copy its lines exactly as the file has them"
+    detail: str | Callable[[], str] = partial(nearest, lines, [*sought.search])
+    part = sought.search[0].strip() if len(sought.search) == 1 else ""
+    long = (i for i, line in enumerate(lines) if part and len(line) > SHOWN_LINE_CHARACTERS and part in line)
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = clip(sought.search[at].strip())
         what = f"has the line '{dots}' instead of the lines themselves"
@@ -88,7 +98,13 @@ def find(lines: list[str], sought: Sought, file: File | None = None) -> Found:
         # The next answer would come so, too.
         what += ", and no line of it is indented, as if the chat had removed that"
         how = f"; {_again(sought)}, its lines exactly as the file has them"
-    detail = partial(nearest, lines, [*sought.search])
+    elif (index := next(long, None)) is not None:
+        line, at = lines[index], lines[index].index(part)
+        # No value is cut at its head, or nobody would know it for a secret.
+        head = line[max(at - SHOWN_LINE_CHARACTERS // 2, 0) : at].partition(" ")[2]
+        detail = f"It stands here: …{head}{clip(line[at:])}"
+        what = f"is a part of line {index + 1}, which has {len(line):,} characters"
+        how = "; write that line whole, or change it with RUN_COMMAND"
     raise OperationError(f"{sought.label} {what}", detail, advice=how)
 
 

@@ -28,13 +28,15 @@ _CONVENTIONS = (
     " PROTOCOL come first.\n\n"
 )
 
+# No range of lines helps with a longer one.
+_LONG_LINE = 10_000
 # How many files are named without being shown.
 _NAMED = 40
 # The text around a requested file, not counting its path, is shorter than this.
 FRAME_CHARACTERS = 200
 _IN_FRAME = ", with the code around them; … marks lines left out"
 # How the text above says that something was cut.
-_CUT_FILE = lazy_pattern(r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fit")
+_CUT_FILE = lazy_pattern(r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines?, none of which fit")
 _LINES = lazy_pattern(r"\(lines (\d+)-(\d+) of \d+")
 _CUT_OUTPUT = lazy_pattern(r"\n    … (\d+) characters left out …\n")
 
@@ -151,10 +153,14 @@ def framed(view: FileView, room: int) -> str:
     shown = text.count("\n")
     last = view.first_line + shown - 1
     if cut and not shown:
-        return (
-            f"--- {path} ---\n({view.total_lines} lines, none of which fit here: ask for fewer files,"
-            f" or for a range with start_line and end_line)\n{end}"
-        )
+        count, first = view.total_lines, view.text.find("\n")
+        advice = "ask for fewer files, or for a range with start_line and end_line"
+        if first > _LONG_LINE:
+            advice = (
+                f"line {view.first_line} has {first:,} characters, so look at a part of it with RUN_COMMAND"
+            )
+        lines = plain_text.plural(count, "line")
+        return f"--- {path} ---\n({count} {lines}, none of which fit here: {advice})\n{end}"
     said = view.about
     if not said and (cut or not view.is_whole):
         rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""

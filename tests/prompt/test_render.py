@@ -362,7 +362,10 @@ def test_a_file_of_one_endless_line_is_said() -> None:
     shown = contents(whole("a", "x" * 1_000_000 + "\n"), budget=_SMALL)
     assert len(shown) < 20_000
     assert "--- a" in shown
-    assert "1 line" in shown
+    assert (
+        "(1 line, none of which fit here: line 1 has 1,000,000 characters, so look at a part of it" in shown
+    )
+    assert "start_line" not in shown
 
 
 def test_results_that_do_not_fit_keep_what_failed() -> None:
