@@ -1,12 +1,14 @@
 """A conversation pasted whole: the last answer to the request that waits is taken, and nothing else."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codingagent.model.journal_entries import AnswerSetAside
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.prompt import file_contents, render
@@ -220,3 +222,103 @@ def test_an_answer_does_not_read_its_own_sessions_journal_again(chat: Chat) -> N
     taken = chat.answer(FINAL)
     assert calls_of(Sessions.load, lambda: chat.live.answer(taken, "pasted.txt")) == 0
     assert (chat.live.workspace / "final.txt").exists()
+
+
+def _said(*turns: str, role: str = "role", text: str = "content") -> list[dict[str, str]]:
+    """Return turns of a person and a model, by turns, as most exports have them."""
+    return [{role: ("user", "assistant")[at % 2], text: turn} for at, turn in enumerate(turns)]
+
+
+BRANCH = '[REPLY session="SESSION" sequence="2"]\n[RUN_COMMAND]\ntouch branch\n[/RUN_COMMAND]\n[END]\n'
+
+
+def _chatgpt(*turns: str) -> object:
+    nodes = {
+        str(at): {
+            "parent": str(at - 1),
+            "message": {
+                "author": {"role": ("user", "assistant")[at % 2]},
+                "content": {"content_type": "text", "parts": [turn]},
+            },
+        }
+        for at, turn in enumerate(turns)
+    }
+    thought = {"author": {"role": "assistant"}, "content": {"content_type": "thoughts", "thoughts": []}}
+    branch = {"message": {"author": {"role": "assistant"}, "content": {"parts": [BRANCH]}}}
+    mapping = {"aside": {"message": thought}, **nodes, "branch": branch}
+    return [{"title": "t", "mapping": mapping, "current_node": str(len(turns) - 1)}]
+
+
+def _claude(*turns: str) -> object:
+    said = _said(*turns, role="sender", text="text")
+    for each in said:
+        each["sender"] = each["sender"].replace("user", "human")
+    parts = [{**each, "content": [{"type": "text", "text": each["text"]}]} for each in said]
+    return [{"name": "t", "chat_messages": parts}]
+
+
+def _last(*turns: str) -> dict[str, str]:
+    return _said(*turns)[-1]
+
+
+EXPORTS: dict[str, Callable[..., object]] = {
+    "ChatGPT": _chatgpt,
+    "Claude": _claude,
+    "Open WebUI": lambda *turns: [{"chat": {"messages": _said(*turns), "history": {"messages": {}}}}],
+    "messages": lambda *turns: {"messages": _said(*turns)},
+    "chat completion": lambda *turns: {"choices": [{"index": 0, "message": _last(*turns)}]},
+    "response": lambda *turns: {
+        "output": [
+            {"type": "reasoning", "summary": []},
+            {"role": "assistant", "content": [{"type": "output_text", "text": turns[-1]}]},
+        ]
+    },
+    "message": lambda *turns: {
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": turns[-1]}],
+    },
+    "candidates": lambda *turns: {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": turns[-1]}]}}]
+    },
+    "generate": lambda *turns: {"model": "m", "response": turns[-1], "done": True},
+    "shared": lambda *turns: {"conversations": [{"from": "gpt", "value": turns[-1]}]},
+}
+
+
+@pytest.mark.parametrize("form", [*EXPORTS, "lines"])
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.one_in(2)
+def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, indent: int | None) -> None:
+    """In JSON of whatever form: what the person wrote, and earlier answers, are passed over."""
+    turns = (chat.first, chat.earlier, chat.short, chat.answer(DRAFT), PERSON, chat.answer(FINAL))
+    if form == "lines":
+        text = "\n".join(map(json.dumps, _said(*turns)))
+    else:
+        text = json.dumps(EXPORTS[form](*turns), indent=indent).replace("SESSION", chat.live.session_id)
+    assert chat.made_by(text) == ["final.txt"]
+    assert "Note: it was taken out of a chat's export in JSON" in chat.live.request()
+
+
+@pytest.mark.parametrize(
+    ("turns", "why"),
+    [
+        (("a", "words"), "no answer in it begins with [REPLY"),
+        (("{answer}", "words"), "no answer in it begins with [REPLY"),
+        (("a", "{earlier}"), "it answers request 1, but request 2 is waiting"),
+    ],
+)
+def test_an_export_without_that_answer_is_set_aside_in_one_line(
+    chat: Chat, turns: tuple[str, ...], why: str
+) -> None:
+    """However long it is, nothing of it is shown as the model's words, and no turn is spent."""
+    parts = {"answer": chat.answer(FINAL), "earlier": chat.earlier}
+    whole = json.dumps(_chatgpt(*(turn.format(**parts) for turn in turns), *["x" * 100_000] * 4))
+    sent = [json.dumps(line) for line in _said(*("x" * 100_000, "words") * 2)]
+    for text in (whole, whole[:-50], "".join(f"data: {line}\n\n" for line in sent)):
+        assert chat.made_by(text) == []
+        assert chat.live.conversation.session.sequence == 2
+        asides = [each for each in chat.live.notices if isinstance(each, AnswerSetAside)]
+        assert all(len(each.reason) < 200 for each in asides)
+        if text is whole:
+            assert why in asides[-1].reason
+    assert len([name for name in chat.live.rejected() if name.endswith(".txt")]) == 3

@@ -21,7 +21,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import Note
 from codingagent.model.session_state import Session
-from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
+from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
 from codingagent.storage.mailbox import Mailbox
@@ -54,19 +54,26 @@ class AnswerReader:
         self._mailbox = mailbox
 
     def read(self, data: bytes) -> ReadAnswer | None:
-        """Parse an answer's bytes; return None if they are not text."""
+        """Parse an answer's bytes; return None if they are not text.
+
+        UsageError if they are a chat's export, and it does not show which answer is meant.
+        """
         decoded = _decoded(data)
         if decoded is None:
             return None
-        found = reply.with_note(self.parse(decoded.text), decoded.note)
+        session = self._context.log.session
+        text = exports.answer_in(decoded.text, session.session_id, session.sequence)
+        found = reply.with_note(self.parse(text), decoded.note)
+        if text is not decoded.text:
+            found = reply.with_note(found, "it was taken out of a chat's export in JSON")
         said = None if found.header is None else found.header.sequence
-        awaited = self._context.log.session.sequence
+        awaited = session.sequence
         if said is not None and said > awaited:
             note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
         restored = placeholders.restored(self._context.secrecy.vault, found.items)
         items = tuple(reply.with_joined_edits(restored))
-        return ReadAnswer(digest_of(data), decoded.text, replace(found, items=items))
+        return ReadAnswer(digest_of(data), text, replace(found, items=items))
 
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
@@ -271,7 +278,7 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
     """
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    text = encoding.typed_text(data, "replace")
+    text = exports.answer_in(encoding.typed_text(data, "replace"), session.session_id, session.sequence)
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
     header = transcript.last_header(tag_blocks.fold_line_ends(text))

@@ -119,7 +119,11 @@ class Conversation:
         if data is not None and (kind := documents.kind_of(data)) is not None:
             self._reject(name, Objection(f"it is {kind[0]}, not plain text", kind[1]))
             return True
-        answer = None if data is None else self._reader.read(data)
+        try:
+            answer = None if data is None else self._reader.read(data)
+        except UsageError as fault:
+            self._reject(name, Objection(str(fault), _SAVE_AGAIN))
+            return True
         if data is None or answer is None:
             self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)
             return True
