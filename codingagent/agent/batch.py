@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from codingagent.agent import file_operations
 from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Executor
@@ -20,14 +21,22 @@ from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check
-from codingagent.editing.apply import DOUBT
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
-from codingagent.model.operations import EVERYWHERE, Finish, Kind, Operation, RunCommand, named
+from codingagent.model.operations import (
+    EVERYWHERE,
+    EditFile,
+    Finish,
+    Kind,
+    LineRange,
+    Operation,
+    RunCommand,
+    named,
+)
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
@@ -67,6 +76,8 @@ class Execution:
         self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
+        self._counted: dict[str, str | None] = {}
+        """By path, the texts in which the answer's edits by line numbers count."""
 
     @property
     def session(self) -> Session:
@@ -108,6 +119,9 @@ class Execution:
                     held.add(real(change.path, follow_last=change.follows))
             self.checkpointer.before(held)
         self._edits.clear()
+        numbered = (each for each in self._operations(items) if isinstance(each, EditFile))
+        paths = {each.path for each in numbered if isinstance(each.change, LineRange)}
+        self._counted = {path: file_operations.text_counted(self.context, path) for path in paths}
         for event in self.session.results:
             self._note(event)
         for index in range(len(self.session.results), len(items)):
@@ -151,7 +165,8 @@ class Execution:
         else:
             room = max(RETURNED_LIMIT - self.session.returned, 0)
             earlier = self._edits.get(subject_of(item.operation), ())
-            order = Order(index, item.operation, earlier, room, item.id, item.foreign)
+            counted = self._counted.get(subject_of(item.operation))
+            order = Order(index, item.operation, earlier, room, item.id, item.foreign, counted=counted)
             is_chat = self.context.texts is not None
             later = partial(self._operations, items, index + 1) if is_chat else None
             event = self._decide(replace(order, later=later, names=item.names))
@@ -177,7 +192,7 @@ class Execution:
             )
             if not (events.succeeded(event) or is_command):
                 failed.append(self._named(item))
-            if any(note.endswith(DOUBT) for note in event.notes):
+            if any(note.endswith(plain_text.DOUBT) for note in event.notes):
                 doubted.append(self._named(item))
         if failed:
             names = plain_text.some(failed, _FAILED_NAMED)
@@ -186,7 +201,7 @@ class Execution:
             names = plain_text.some(doubted, _FAILED_NAMED)
             return (
                 f"Not accepted, because a note doubts {names}",
-                "look at the lines, and mend them",
+                "look at the lines, mend them if they are damaged",
             )
         has_begun = self.check.has_changed()
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
@@ -335,6 +350,9 @@ class Execution:
             self._spellings = Spellings(self.context.workspace)
         for path in changed_paths((event,)):
             self._spellings.add(path)
+        if isinstance(event, events.FileCreated):
+            for kept in (self._edits, self._counted):
+                kept.pop(event.path, None)
         if isinstance(event, events.FileEdited):
             self._edits.setdefault(event.path, []).append(event)
 

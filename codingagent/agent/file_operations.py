@@ -1,5 +1,6 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
@@ -16,7 +17,9 @@ from codingagent.editing import (
     body_repair,
     diff,
     elisions,
+    line_numbers,
     notebooks,
+    places,
     syntax_check,
 )
 from codingagent.errors import OperationError
@@ -128,11 +131,16 @@ def _edit(
         )
     is_counted = isinstance(change, LineRange | Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
-    # An error, and the lines around the edit, quote it.
-    context.secrecy.hide(text.text, path)
     olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
     shown = notebooks.to_edit(path, text.text, olds, is_counted=isinstance(change, LineRange))
+    # An error, and the lines around the edit, quote it.
+    hidden = context.secrecy.hide(shown, path)
     try:
+        if isinstance(change, LineRange) and order.counted is not None:
+            change, told = line_numbers.counted(change, _lines(order.counted), _lines(hidden), path)
+            operation, notes = replace(operation, change=change), notes + (told,) * bool(told)
+        elif isinstance(change, LineRange) and apply.shift_at(earlier, change.start_line):
+            raise line_numbers.moved(change, _lines(hidden))
         edited = answer_checks.apply_edit(operation, shown, earlier)
         is_same = shown == text.text
         new = edited.text if is_same else notebooks.written(text.text, edited.text)
@@ -140,8 +148,7 @@ def _edit(
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     placeholders.check_cuts(context.secrecy.vault, shown, operation)
-    notes += edited.notes + apply.shift_notes(change, earlier)
-    notes += _check_reading(order, operation, shown, edited.text)
+    notes += edited.notes + _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     broken, note = _fault_of_new(context, order, operation, new, is_new=False)
@@ -154,6 +161,32 @@ def _edit(
             count = len(parts)
     event = events.FileEdited(path, edited.hunks, excerpt, count, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
+
+
+def _lines(text: str) -> list[str]:
+    return places.split(text.replace("\r\n", "\n"))
+
+
+def text_counted(context: Context, path: str) -> str | None:
+    """Return the text of a file by which a chat counts its lines, without its secrets; None: it is not known.
+
+    It is what the chat knows of it, though commands and this answer have changed it since, else what it was
+    when the answer came. What the person changed is asked about anyway.
+    """
+    chat, workspace = context.chat, context.workspace
+    if chat is None or context.texts is None:
+        return None
+    with contextlib.suppress(OperationError):
+        seen = workspace.read(path)
+        known, now = chat.known.get(path, ""), digest_of(seen.data)
+        befores = (change.before for start in chat.written for change in start.changes if change.path == path)
+        is_as_known = known in (now, next(befores, "")) or chat.is_ours(seen.state[3])
+        if known and is_as_known and (text := context.texts.read(known)) is not None:
+            return text
+        decoded = None if chat.results else workspace.text(path, seen.data)
+        if decoded is not None:
+            return context.secrecy.hide(notebooks.shown(path, decoded.text), path)
+    return None
 
 
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:

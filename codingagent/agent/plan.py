@@ -19,6 +19,7 @@ class Order(Struct, frozen=True):
     `foreign` says whether it came in a format other than the protocol's. `is_check` means that it is the
     person's own check: the policy does not ask. `names` are those of the secrets that it writes. `later`
     returns the operations that follow in a chat's answer: its changes are checked, a program's are not.
+    `counted` is the text of its file in which the chat counts lines.
     """
 
     index: int
@@ -30,6 +31,7 @@ class Order(Struct, frozen=True):
     is_check: bool = False
     later: Callable[[], Iterable[Operation]] | None = None
     names: tuple[str, ...] = ()
+    counted: str | None = None
 
     @property
     def kind(self) -> Kind:

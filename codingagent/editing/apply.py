@@ -218,10 +218,6 @@ def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     return nearest.around(_Lines.of(text).contents(), sorted(places))
 
 
-DOUBT = "check the lines above"
-"""How a note ends that doubts an edit."""
-
-
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
     """Return by how many lines earlier edits, in their order, have moved the text at `line`."""
     by = 0
@@ -229,16 +225,6 @@ def shift_at(hunks: Iterable[Hunk], line: int) -> int:
         if hunk.old_start <= line + by:
             by += hunk.new_count - hunk.old_count
     return by
-
-
-def shift_notes(change: object, earlier: Iterable[Hunk]) -> tuple[str, ...]:
-    """Return a note if earlier edits of this answer have moved the lines that this one counts."""
-    by = shift_at(earlier, change.start_line) if isinstance(change, LineRange) else 0
-    note = (
-        f"earlier edits in this answer moved these lines by {by:+d}, and the numbers were counted after that:"
-        f" {DOUBT}"
-    )
-    return (note,) if by else ()
 
 
 class _Lines(Struct):

@@ -17,7 +17,7 @@ from codingagent.editing.characters import Ground
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
-from codingagent.model.plain_text import blanks, joined
+from codingagent.model.plain_text import DOUBT, blanks, joined
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 FENCE_NOTE = "the code fence around the body was removed"
@@ -88,7 +88,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     words = [line for line in case.lines if line.strip()]
     is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
     if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
-        case.say("the body is one code fence from its first line to its last, and was written as it is")
+        case.say(f"the body is one code fence from its first line to its last, {DOUBT}")
     is_program = case.is_whole and file_kinds.is_program(case.path)
     if lines is None and is_program and is_fence(_first_line(case.lines)):
         case.refuse("it begins with a code fence that ends before its last line")
@@ -141,7 +141,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
     if is_doubtful:
         if is_program:
             case.refuse("some of its lines begin with a number")
-        case.say("some lines begin with a number, and were written as they are")
+        case.say(f"some lines begin with a number, {DOUBT}")
     found = [_NUMBERED.match(line) for line in case.lines]
     if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
         return None
@@ -162,7 +162,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
     if case.is_proven(bare) or _are_numbers(case, mark, first, is_deep=is_deep):
         return bare
     if len(bare) > 1:
-        case.say("each line begins with its number, and was written as it is")
+        case.say(f"each line begins with its number, {DOUBT}")
     elif is_program:
         old = _first_line(case.ground.replaced)
         if old and indentation.is_alike(bare[0], old):
@@ -194,7 +194,7 @@ def _marks(case: BodyCase) -> None:
     if file_kinds.is_program(case.path) or case.is_proven([line[1:] for line in case.lines]):
         case.refuse("each line begins with the + of a diff")
     if len(case.lines) > 1:
-        case.say("each line begins with +, and was written as it is")
+        case.say(f"each line begins with +, {DOUBT}")
 
 
 def _lead(case: BodyCase) -> list[str] | None:
@@ -215,7 +215,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
     if is_proven or case.arrival.is_moved or is_shifted:
         return back
-    case.say("the body is indented like its tags, and was written as it is")
+    case.say(f"the body is indented like its tags, {DOUBT}")
     return None
 
 

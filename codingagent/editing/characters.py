@@ -19,7 +19,7 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import blanks, joined
+from codingagent.model.plain_text import DOUBT, blanks, joined
 
 Says = Literal["keep", "undo", "ask"]
 """What to do with text that looks damaged."""
@@ -348,7 +348,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
         return "ask", "where lines of the file have none"
     return (
         "keep",
-        f"it holds what may be a citation mark of the chat ('{shown}'), written as it came",
+        f"it holds what may be a citation mark of the chat ('{shown}'), {DOUBT}",
     )
 
 

@@ -19,6 +19,10 @@ _CONTROL = lazy_pattern(
 )
 
 
+DOUBT = "written as it came"
+"""How a note ends that doubts an edit: DONE waits until the model has looked at it."""
+
+
 class Note(str):
     """A note for the model; `fact` is what the person reads of it."""
 

@@ -236,10 +236,11 @@ def test_edit_file_of_a_range_that_is_not_there(live: LiveSession) -> None:
 
 def test_edits_come_one_after_the_other(live: LiveSession) -> None:
     """Line numbers: in order, each on the result of the one before, and a shift is said."""
-    (live.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
-    text = live.answer(replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n"))
-    assert (live.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
-    assert "earlier edits in this answer moved these lines by +1" in text
+    (live.workspace / "a.txt").write_bytes(b"1\nthe second\n3\n")
+    one, two = replace_lines("a.txt", 1, 1, "one\nand\n"), replace_lines("a.txt", 3, 3, "the 2nd\n")
+    text = live.answer(one + two)
+    assert (live.workspace / "a.txt").read_bytes() == b"one\nand\nthe 2nd\n3\n"
+    assert "line 3 of the edit was taken as it is now" in text
 
 
 def test_a_search_that_does_not_fit_shows_the_true_lines(live: LiveSession) -> None:

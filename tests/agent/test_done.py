@@ -165,11 +165,11 @@ def test_a_failing_test_of_its_own_is_asked_about_whatever_the_check_says(
 
 
 def test_an_edit_that_a_note_doubts_is_asked_about(tmp_path: Path) -> None:
-    """Its line numbers may have been counted in the file as it was."""
-    edit = '[EDIT_FILE path="a.py" start_line="{0}" end_line="{0}"]\n{1}\n[/EDIT_FILE]\n'
+    """What may be damage and has no proof was written; the model says whether it is meant."""
     with working(tmp_path, "true") as live:
-        answer = edit.format(1, "# one\n# two\ndef f():") + edit.format(4, "    return 2")
-        assert "because a note doubts EDIT_FILE 'a.py'" in answered(live, answer + DONE)
+        results = answered(live, create("b.txt", "+ one\n+ two") + DONE)
+        assert "because a note doubts CREATE_FILE 'b.txt'" in results
+        assert "Note: each line begins with +, written as it came" in results
         assert answered(live, DONE) == ""
 
 

@@ -21,7 +21,7 @@ from codingagent.model import chat_damage, paths
 from codingagent.model.chat_damage import Arrival, Channel, Damage, without_direction
 from codingagent.model.operations import CreateFile, Replacement
 from codingagent.model.patterns import lazy_pattern, words
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import DOUBT, joined
 from codingagent.protocols.foreign.file_names import Files, Name, name_in_comment
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
@@ -289,7 +289,7 @@ def whole_file(
             advice="; send the file whole, or only an edit",
         )
     if elided is not None:
-        notes += (f"'{lines[elided].strip()}' was written as it is",)
+        notes += (f"'{lines[elided].strip()}' may stand for other lines, {DOUBT}",)
     if has_label:
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
