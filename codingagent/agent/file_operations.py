@@ -442,6 +442,8 @@ def _bytes_of(
         end, source = context.workspace.line_end(path)
         if is_crlf := end == "crlf":
             notes = (f"its lines end in \\r\\n, as {source}",)
+        elif source and not end:
+            notes = (f'its lines end in \\n, and {source} have \\r\\n; eol="crlf" writes that',)
     if is_crlf:
         text = text.replace("\n", "\r\n")
     try:

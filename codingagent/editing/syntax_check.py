@@ -9,11 +9,11 @@ import hashlib
 import re
 import warnings
 from bisect import bisect_left, bisect_right
-from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from codingagent.editing import newer_syntax
 from codingagent.editing.nearest import common_ends
 from codingagent.model.patterns import lazy_pattern
 
@@ -34,13 +34,6 @@ _LIMITS = ("too many", "Exceeds the limit")
 _PIECE_LINES = 2_000
 _TRIED = 5
 _BEGINS = lazy_pattern(r"(?!(?:el(?:se|if)|except|finally)\b)[^\W\d]|@")
-# Type parameters and aliases (3.12), several exceptions without parentheses and templates (3.14).
-_NEWER = (
-    (lazy_pattern(r"^([ \t]*)type (\w+)(?:\[[^\n]*?\])?(?= *=)", re.MULTILINE), r"\1\2"),
-    (lazy_pattern(r"^([ \t]*(?:async )?(?:def|class) \w+)\[[^\n]*?\](?=[(:])", re.MULTILINE), r"\1"),
-    (lazy_pattern(r"^([ \t]*except\*? )([\w.]+(?:, *[\w.]+)+)(?=:)", re.MULTILINE), r"\1(\2)"),
-    (lazy_pattern(r"\b[tT]([rR]?[\"'])"), r"f\1"),
-)
 _DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
@@ -146,32 +139,16 @@ def _python(text: str) -> SyntaxFault | None:
             try:
                 _parse(text)
             except SyntaxError:
-                if (older := _in_older_words(text)) == text:
+                if (older := newer_syntax.older_python(text)) == text:
                     raise
                 _parse(older)
     except SyntaxError as fault:
-        if fault.msg.startswith(_LIMITS) or (fault.msg.startswith("f-string") and not _nests_strings()):
+        # One that is nested more deeply than is looked into.
+        if fault.msg.startswith((*_LIMITS, "f-string")):
             return _UNKNOWN
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
         return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
-
-
-@cache
-def _nests_strings() -> bool:
-    """Return whether this Python reads the quotes of a formatted string in it, as 3.12 and later do."""
-    import ast
-
-    with contextlib.suppress(SyntaxError):
-        return bool(ast.parse("""f'{a['b']}'"""))
-    return False
-
-
-def _in_older_words(text: str) -> str:
-    """Return Python as versions before 3.12 write it: a project may be for a newer one than runs this."""
-    for pattern, older in _NEWER:
-        text = pattern.sub(older, text)
-    return text
 
 
 def _parse(text: str) -> None:
@@ -253,7 +230,12 @@ def _toml(text: str) -> SyntaxFault | None:
     if any(line.count(".") > _KEY_PARTS for line in text.split("\n")):
         return _UNKNOWN  # a key of so many parts takes time with the square of them
     try:
-        tomllib.loads(text, parse_float=str)
+        try:
+            tomllib.loads(text, parse_float=str)
+        except tomllib.TOMLDecodeError:
+            if (older := newer_syntax.older_toml(text)) == text:
+                raise
+            tomllib.loads(older, parse_float=str)
     except tomllib.TOMLDecodeError as fault:
         found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
         line = int(found[1]) if found else text.count("\n") + 1

@@ -40,7 +40,7 @@ _GLOBS = 100
 # Deeper folders are not looked into for an .editorconfig.
 _DEPTH = 100
 # Enough to know how files of one kind end their lines.
-_LIKE = 8
+_LIKE, _FEWEST_LIKE = 8, 3
 _ENDS = frozenset({"eol=lf", "eol=crlf"})
 _EOL = _ENDS | {"-text", "binary"}
 
@@ -120,7 +120,8 @@ class Workspace(PathWalk):
     def line_end(self, path: str) -> tuple[str, str]:
         """Return the line end that a new file should have, `lf` or `crlf`, and what says so; else empty.
 
-        That is .gitattributes, .editorconfig, or all files of its ending in the nearest folder with any.
+        That is .gitattributes, .editorconfig, or all files of its ending in the nearest folder with any. Of
+        too few of these, if all have CRLF, only the source is returned.
         """
         for inner, data in self._above(path, ".gitattributes"):
             # The last line counts that names the attribute.
@@ -136,8 +137,9 @@ class Workspace(PathWalk):
         while not (like := [each for each in self.names(folder or ".") if each.endswith(ending)]) and folder:
             folder = _folder(folder)
         texts = self.read_each(f"{folder}/{each}".lstrip("/") for each in like[:_LIKE])
-        ends = {data.count(b"\r\n") == data.count(b"\n") for _, data in texts if b"\n" in data}
-        return ("crlf", f"other files of {ending}") if ends == {True} else ("", "")
+        ends = [data.count(b"\r\n") == data.count(b"\n") for _, data in texts if b"\n" in data]
+        end = "crlf" if len(ends) >= _FEWEST_LIKE else ""
+        return (end, f"other files of {ending}") if ends and all(ends) else ("", "")
 
     def _told(self, path: str, key: str) -> str:
         """Return what .editorconfig says of a file: the nearest one, its last section that fits."""

@@ -193,7 +193,7 @@ def test_a_path_of_2000_folders_is_not_looked_up_2000_times(tmp_path: Path) -> N
 
 
 CRLF = {".gitattributes": b"*.bat text eol=crlf\n", ".editorconfig": b"[*.cs]\nend_of_line = CRLF\n"}
-OF_CS = {"A.cs": b"class A {\r\n}\r\n"}
+OF_CS = {f"{name}.cs": b"class A {\r\n}\r\n" for name in "ADE"}
 
 
 @each_row(
@@ -208,6 +208,7 @@ OF_CS = {"A.cs": b"class A {\r\n}\r\n"}
         (OF_CS, "B.txt", ""),
         (OF_CS | {"B.cs": b""}, "B.cs", "other files of .cs"),
         (OF_CS | {"old.cs": b"x\n"}, "B.cs", ""),
+        ({"A.cs": b"a\r\n"}, "B.cs", ""),
         (OF_CS | {".gitattributes": b"* text=auto eol=lf\n"}, "B.cs", ""),
         (CRLF | {"sub/.gitattributes": b"*.bat -text\n"}, "sub/n.bat", ""),
         (CRLF | {"sub/.editorconfig": b"root = true\n"}, "sub/B.cs", ""),
@@ -222,6 +223,8 @@ def test_a_new_file_has_the_line_ends_of_its_project(
     said, workspace, _ = answered(tmp_path, files, create(path, "a\nb\n"))
     assert (workspace / path).read_bytes() == (b"a\r\nb\r\n" if source else b"a\nb\n")
     assert said.endswith(f"Note: its lines end in \\r\\n, as {source}") == bool(source)
+    is_named = 'other files of .cs have \\r\\n; eol="crlf" writes that' in said
+    assert is_named == (list(files) == ["A.cs"])
     lf = create(path, "a\nb\n").replace('"]', '" eol="lf"]')
     answered(tmp_path, {}, lf)
     assert (workspace / path).read_bytes() == b"a\nb\n"

@@ -246,6 +246,9 @@ def test_a_long_text_is_parsed_in_pieces_and_judged_as_a_whole(text: str) -> Non
     [
         'x = f"{d["k"]}"\n',
         "x = f\"{'\\n'.join(y)}\"\n",
+        'x = f"{{{d["k"]:>{w}}}}" "f" + rf"""\n{d["""k"""]}\n"""  # f"{\n',
+        "x = f'{f'{y}'}' if y else f'{', '.join(y)!r}'\n",
+        "lazy import json\nlazy from a import b\n",
         "type Pair[T] = tuple[T, T]\n",
         "type Name = str\n",
         "def first[T: (int, str)](x: list[T]) -> T:\n    return x[0]\n",
@@ -255,9 +258,28 @@ def test_a_long_text_is_parsed_in_pieces_and_judged_as_a_whole(text: str) -> Non
     ],
 )
 def test_what_only_a_newer_python_reads_is_no_fault(text: str) -> None:
-    assert syntax_check.find_fault("a.py", text) is None
-    if not text.startswith("x = f"):  # of the rest of such a file our own parser can't tell
-        assert syntax_check.find_fault("a.py", f"{text}def f(:\n    pass\n") is not None
+    assert syntax_check.parses("a.py", text) is True
+    fault = syntax_check.find_fault("a.py", f"{text}def f(:\n    pass\n")
+    assert fault is not None
+    assert fault.line == text.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = {\n  b = 1,  # }\n  c = [\n    {d = 1,},\n  ],\n}\n",
+        'a = "\\e[0m \\x41 \\\\x"\n',
+        "a = 07:32\nb = 1979-05-27T07:32Z\n",
+        "a = {b = \"}\\e\", 'c' = '\\e,}',}\n",
+    ],
+)
+def test_what_only_toml_1_1_allows_is_no_fault(text: str) -> None:
+    """https://toml.io/en/v1.1.0; the rest of such a file is judged."""
+    assert syntax_check.parses("a.toml", text) is True
+    fault = syntax_check.find_fault("a.toml", f"{text}x = [\n\ny z]\n")
+    assert fault is not None
+    assert fault.line == text.count("\n") + 3
+    assert syntax_check.find_fault("a.toml", text.replace("a =", "a = =")) is not None
 
 
 @pytest.mark.parametrize("text", ["type = 1 +\n", "def f[T(x):\n    pass\n", "except A, B:\n"])
