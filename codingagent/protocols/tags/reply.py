@@ -56,6 +56,11 @@ _OTHER_FORMAT = lazy_pattern(
     r"|(?:#|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
     re.MULTILINE | re.IGNORECASE,
 )
+# A fence with nothing in it but blocks, as the guide asks for.
+_EMPTY_FENCE = lazy_pattern(
+    r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(?:[ \t]*(?:\[(?:REPLY|END)\b[^\n]*)?\n)*[ \t]*\1[`~]*[ \t]*$",
+    re.MULTILINE,
+)
 # A tag that no reading found: behind a line number, joined to its body. Prose names no attribute.
 _ATTEMPT = lazy_pattern(
     r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?\[\\?(?:/\\?(?:NAMES)\\?\]|(?:NAMES)[ \t]+\w+[ \t]*=)".replace(
@@ -71,7 +76,7 @@ _INVENTED = (
 )
 _LEFT = "Not accepted, because this was not executed: {}", "; send it, and DONE as the last block"
 _DONE_OPEN = (
-    "DONE has no closing tag, so it was not accepted",
+    "Not accepted: it has no closing tag",
     ": if all else succeeded, send it again with [/DONE]",
 )
 
@@ -211,8 +216,9 @@ def read(text: str) -> Reply:
 
 def _beside(mended: Mended) -> str:
     """Return the text around the blocks, line by line, if it holds what other formats begin with."""
-    text, around = mended.text, mended.scan.around
-    if not any(_OTHER_FORMAT.search(text, start, end) for start, end in around):
+    text = mended.text
+    around = "\n".join(text[start:end] for start, end in mended.scan.around)
+    if not _OTHER_FORMAT.search(_EMPTY_FENCE.sub("", around)):
         return ""
     parts: list[str] = []
     at = 0
