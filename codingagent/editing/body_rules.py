@@ -25,6 +25,11 @@ _BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+LABEL = lazy_pattern(
+    rf"^[ \t]*(?:(?:{'|'.join(map(re.escape, _LANGUAGES))})[ \t]+)?(?:{_BUTTONS})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a code box shows above its text, with the name of its language or without."""
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")

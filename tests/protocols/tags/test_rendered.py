@@ -109,13 +109,31 @@ def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
             "python\nCopy code\n\nAnd this:\n\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
             "a code block of the chat is empty here",
         ),
+        (
+            "python\n复制代码\n\nE poi:\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+            "a code block of the chat is empty",
+        ),
+        ("go Kopieren\nUnd das:\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]", "a code block of the chat is empty"),
     ],
 )
 def test_a_block_that_was_not_found_stands_against_done(tmp_path: Path, line: str, said: str) -> None:
     done = execute(f"{PREFIX}{line}\n{DONE}", {"a.txt": b"a\n"}, tmp_path)
     assert done.files == {"a.txt": b"a\n"}
-    assert ("finished",) not in done.acts
-    assert any(said in problem.reason for problem in done.problems)
+    assert done.problems[0].kind == "REPLY", "beside which the agent accepts no DONE"
+    assert said in done.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python\nCopy code\nprint(1)\n\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+        "Copy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nAnd:\nCopy code\n\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+        "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\nThat is all.",
+        "Download\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+    ],
+)
+def test_a_label_with_its_code_is_no_empty_box(tmp_path: Path, text: str) -> None:
+    assert not execute(f"{PREFIX}{text}\n{DONE}", {}, tmp_path).problems
 
 
 def test_two_versions_of_a_file_stand_against_done(tmp_path: Path) -> None:
