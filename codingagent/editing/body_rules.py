@@ -253,6 +253,8 @@ def _wrapped(case: BodyCase) -> None:
 
 
 def _whole_file(case: BodyCase) -> None:
+    if case.arrival.is_one_line and len(case.ground.replaced) > 1 and case.lines:
+        case.refuse("it is on one line with its tags, and would replace several lines")
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
     text, is_yaml = joined(case.lines), file_kinds.ending(case.path) in ("yml", "yaml")
@@ -350,6 +352,7 @@ def without_fence(lines: Sequence[str]) -> list[str] | None:
 # --- commands ---
 
 _QUOTED = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_HERE = lazy_pattern(r"(?<![<\d(])<<-?[ \t]*(?:(['\"])(\w+)\1|([A-Z_]{2,})(?!\w))")
 _LONG_DASH = lazy_pattern(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
@@ -371,6 +374,20 @@ def _shell_indentation(case: BodyCase) -> list[str] | None:
     ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
     is_odd = any(f"{lead}{end}" in case.lines for end in ends)
     return [line.removeprefix(lead) for line in case.lines] if is_odd else None
+
+
+def _here_document(case: BodyCase) -> None:
+    """Refuse a here-document without its end: its lines were joined into one, or shifted."""
+    text, at = joined(case.lines), 0
+    while (opened := _HERE.search(text, at)) is not None:
+        at = opened.end()
+        before = text[text.rfind("\n", 0, opened.start()) + 1 : opened.start()]
+        if before.count("'") % 2 or before.count('"') % 2:
+            continue  # in a string
+        end = re.compile(rf"^\t*{opened[2] or opened[3]}$", re.MULTILINE).search(text, at)
+        if end is None:
+            case.refuse(f"no line ends its here-document {opened[0]}")
+        at = end.end()
 
 
 def _odd_command(case: BodyCase) -> None:
@@ -426,5 +443,6 @@ RULES: tuple[Rule[BodyRule], ...] = (
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indented command", "the command was indented", _shell_indentation),
+    Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )
