@@ -8,6 +8,7 @@ certainly damaged, and can't be known, is asked for again.
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -66,7 +67,7 @@ class BodyCase(Struct):
         if note not in self.notes:
             self.notes.append(note)
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> NoReturn:
         raise characters.refusal(what, self.arrival)
 
     def is_proven(self, undone: Sequence[str]) -> bool:

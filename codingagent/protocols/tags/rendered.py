@@ -38,6 +38,7 @@ _JOINED = lazy_pattern(r"\[[^\n\]]*\] [^\n]* \[/\w+\][ \t]*\Z")
 _TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
 # Ends of levels in a script.
 _SHELL_END = lazy_pattern(r"(?:done|fi|esac)\b")
+_LOOP = lazy_pattern(r"\bfor (\w+) in\b")
 # A page writes `>` so, and it opens no quote then; `$$` that a template has halved stands for nothing.
 _QUOTE_MARK = lazy_pattern(r"^(?:&gt; ?)+\S", re.MULTILINE)
 _HALVED = lazy_pattern(r"^\$\n(?:.*\n)*?\$$", re.MULTILINE)
@@ -137,7 +138,7 @@ def _proof(block: Block, *, in_code: bool) -> str:
     is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
     if is_markdown and _QUOTE_MARK.search(block.body):
         return "its quote marks are HTML entities"
-    if (is_markdown or path.endswith(".tex")) and _HALVED.search(block.body):
+    if _is_halved(block.body, path, is_markdown=is_markdown):
         return "a $ stands alone where $$ belongs"
     if in_code:
         return ""
@@ -152,6 +153,13 @@ def _proof(block: Block, *, in_code: bool) -> str:
     if is_markdown and _has_rendered_table(words):
         return "its table has tabs in place of its marks"
     return ""
+
+
+def _is_halved(body: str, path: str, *, is_markdown: bool) -> bool:
+    """Return whether a formula, or a variable of a shell's loop in a recipe, has $ for $$."""
+    if file_kinds.is_makefile(path) and (loop := _LOOP.search(body)) is not None:
+        return re.search(rf"(?<!\$)\$\{{?{loop[1]}\b", body) is not None
+    return (is_markdown or path.endswith(".tex")) and _HALVED.search(body) is not None
 
 
 def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:

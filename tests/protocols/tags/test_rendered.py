@@ -83,6 +83,10 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             "its quote marks are HTML entities",
         ),
         ('[CREATE_FILE path="a.tex"]\nLet\n$\nx\n$\n[/CREATE_FILE]\n', "a $ stands alone where $$ belongs"),
+        (
+            '````\n[CREATE_FILE path="Makefile"]\na:\n\tfor d in *; do echo $d; done\n[/CREATE_FILE]\n````\n',
+            "a $ stands alone where $$ belongs",
+        ),
         ('[CREATE_FILE path="m.mk"] all: a b: \tc [/CREATE_FILE]\n', "its lines are joined into one"),
         (
             '[EDIT_FILE path="old.txt"]\n<<<<<<< SEARCH\nold\nnew\n[/EDIT_FILE]\n',
@@ -113,6 +117,7 @@ def test_what_one_body_shows_makes_the_others_doubtful(tmp_path: Path, blocks: s
         'path="a.c"]\nint f() {\n  return 1;\n}\n',
         'path="R.md"]\n# T\n- a\n- b\n\nWords\n',
         'path="R.md"]\n# T\n## 1.0\n- a\n## 0.9\n- c\n',
+        'path="Makefile"]\nd = x\na:\n\tfor f in $d; do echo $$f $(f); done\n',
         'path="a.tex"]\nLet $x$ cost \\$ 5.\n$$\nx\n$$\n',
         'path="a.py"]\nclass A:\n    """A."""\n\n    def f(self):\n        return 1\n\n\nx = 1\n\n\ny = 1\n',
     ],
@@ -153,7 +158,7 @@ def test_a_block_that_was_not_found_stands_against_done(tmp_path: Path, line: st
     "text",
     [
         "python\nCopy code\nprint(1)\n\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
-        "Copy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nAnd:\nCopy code\n\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+        "Copy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nAnd:\nCopy\n\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]",
         "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\nThat is all.",
         "Download\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
     ],
