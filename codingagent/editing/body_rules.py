@@ -8,6 +8,7 @@ certainly damaged, and can't be known, is asked for again.
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,6 +26,11 @@ _BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+LABEL = lazy_pattern(
+    rf"^[ \t]*(?:(?:{'|'.join(map(re.escape, _LANGUAGES))})[ \t]+)?(?:{_BUTTONS})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a code box shows above its text, with the name of its language or without."""
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
@@ -61,7 +67,7 @@ class BodyCase(Struct):
         if note not in self.notes:
             self.notes.append(note)
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> NoReturn:
         raise characters.refusal(what, self.arrival)
 
     def is_proven(self, undone: Sequence[str]) -> bool:
@@ -248,6 +254,8 @@ def _wrapped(case: BodyCase) -> None:
 
 
 def _whole_file(case: BodyCase) -> None:
+    if case.arrival.is_one_line and len(case.ground.replaced) > 1 and case.lines:
+        case.refuse("it is on one line with its tags, and would replace several lines")
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
     text, is_yaml = joined(case.lines), file_kinds.ending(case.path) in ("yml", "yaml")
@@ -345,6 +353,7 @@ def without_fence(lines: Sequence[str]) -> list[str] | None:
 # --- commands ---
 
 _QUOTED = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_HERE = lazy_pattern(r"(?<![<\d(])<<-?[ \t]*(?:(['\"])(\w+)\1|([A-Z_]{2,})(?!\w))")
 _LONG_DASH = lazy_pattern(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
@@ -366,6 +375,20 @@ def _shell_indentation(case: BodyCase) -> list[str] | None:
     ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
     is_odd = any(f"{lead}{end}" in case.lines for end in ends)
     return [line.removeprefix(lead) for line in case.lines] if is_odd else None
+
+
+def _here_document(case: BodyCase) -> None:
+    """Refuse a here-document without its end: its lines were joined into one, or shifted."""
+    text, at = joined(case.lines), 0
+    while (opened := _HERE.search(text, at)) is not None:
+        at = opened.end()
+        before = text[text.rfind("\n", 0, opened.start()) + 1 : opened.start()]
+        if before.count("'") % 2 or before.count('"') % 2:
+            continue  # in a string
+        end = re.compile(rf"^\t*{opened[2] or opened[3]}$", re.MULTILINE).search(text, at)
+        if end is None:
+            case.refuse(f"no line ends its here-document {opened[0]}")
+        at = end.end()
 
 
 def _odd_command(case: BodyCase) -> None:
@@ -421,5 +444,6 @@ RULES: tuple[Rule[BodyRule], ...] = (
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indented command", "the command was indented", _shell_indentation),
+    Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )

@@ -45,6 +45,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
 }
 COMMANDS = {
     "indented command": "  cat <<END\n  a\n  END\n",
+    "here-documents": "cat > a <<'EOF' #!/bin/sh exit 0 EOF\n",
     "characters of a command": "ls\u00a0-l a\n",
 }
 # Of each rule: the lines that take the place of lines 2 to 5 of the file.

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import file_kinds, syntax_check
+from codingagent.editing import body_rules, file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
@@ -68,8 +68,7 @@ _ATTEMPT = lazy_pattern(
     ),
     re.MULTILINE,
 )
-# The button of a code block, copied with it.
-_BUTTON = lazy_pattern(r"^[ \t]*(复制代码|复制|Copy code|Copy|コピー)[ \t]*$", re.MULTILINE)
+_BELOW = lazy_pattern(r"\n?(\s*)([^\n]*)")
 _INVENTED = (
     "Not accepted: before it the answer shows results that this program did not write",
     ". Look at the real ones, then send DONE again (line {} of the answer)",
@@ -186,9 +185,10 @@ def read(text: str) -> Reply:
             item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
         items.append(item)
         done = finishes(item)
-    missed = list(_missed(mended))
-    missed += _replaced(items)
-    left = [*found.unread, *missed, *(name for name in unused if not name.startswith("DONE "))]
+    replaced = list(_replaced(items))
+    missed = list(_missed(mended)) if found.blocks else []
+    late = (problem.fact for problem in missed if items and problem.line > items[-1].line)
+    left = [*found.unread, *replaced, *late, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
         fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
@@ -196,7 +196,8 @@ def read(text: str) -> Reply:
     if not found.blocks:
         fact, how = NO_BLOCK
         items.append(Problem(Kind.ANSWER, fact, 1, detail=_NO_BLOCK_EXAMPLE, advice=how))
-    notes = [*mended.notes, *found.notes, *missed]
+    items = sorted([*items, *missed], key=lambda item: item.line)
+    notes = [*mended.notes, *found.notes, *replaced]
     if unused:
         last = "DONE" if done else "[END]"
         notes.append(f"not executed, because it comes after {last}: {some(unused, _UNUSED_LIMIT)}")
@@ -286,18 +287,34 @@ def _replaced(items: Iterable[Step | Problem]) -> Iterator[str]:
             written[made.path] = item.line, made
 
 
-def _missed(mended: Mended) -> Iterator[str]:
-    """Yield a note on each line outside of all blocks that looks like a tag and was read as prose."""
-    text = mended.text
-    around = mended.scan.around
-    for found in islice((m for part in around for m in _ATTEMPT.finditer(text, *part)), _UNUSED_LIMIT):
-        tag = paths.shown(found[0].lstrip()[:40])
-        yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose"
-    labels = [found for part in around for found in _BUTTON.finditer(text, *part)]
-    empty = [found for found in labels if text[found.end() :][:99].lstrip()[:1] != "["]
-    if len(empty) < len(labels):  # else they stand above other code
-        for found in empty[:_UNUSED_LIMIT]:
-            yield f"line {text.count(chr(10), 0, found.start(1)) + 1}: a code block of the chat is empty here"
+def _missed(mended: Mended) -> Iterator[Problem]:
+    """Yield a problem for what was meant as a block and is none: an unread tag, an empty box of code."""
+    text, around = mended.text, mended.scan.around
+    tags = (m for part in around for m in _ATTEMPT.finditer(text, *part))
+    said = [(m.start(), f"{paths.shown(m[0].lstrip()[:40])} was read as prose") for m in tags]
+    labels = [found for part in around for found in body_rules.LABEL.finditer(text, *part)]
+    said += ((at, "a code block of the chat is empty here") for at in _empty_boxes(text, labels))
+    for at, fact in said[:_UNUSED_LIMIT]:
+        line = text.count("\n", 0, at) + 1
+        advice = "; send the block that belongs here, each tag at the start of a line"
+        yield Problem(Kind.ANSWER, f"line {line}: {fact}", line, advice=advice)
+
+
+def _empty_boxes(text: str, labels: Iterable[re.Match[str]]) -> list[int]:
+    """Return where a label of a code box has no code below it: the chat shows it folded."""
+    empty, has_code = list[tuple[int, bool]](), False
+    for label in labels:
+        above = text[max(label.start() - 200, 0) : label.start()].rstrip().rpartition("\n")[2]
+        below = _BELOW.match(text, label.end())
+        if below is None or body_rules.LABEL.match(below[2]) or above.lstrip().startswith("[/"):
+            continue  # another label follows, or it stands below its box
+        is_ours = below[2].startswith(("[", "`"))
+        has_code |= is_ours
+        is_sure = not below[2] or continuation.is_sentence(below[2])
+        if not is_ours and (below[1] or is_sure):
+            empty.append((label.start(), is_sure))
+    # Other code may stand below a label where none of the boxes has a block of ours.
+    return [at for at, is_sure in empty if is_sure or has_code]
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:
