@@ -425,7 +425,7 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
 
 
 LOOKUP = "python3 -c 'import socket; socket.getaddrinfo(\"a.invalid\", 1)'"
-HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config set show '~/data/models'"
+HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config add show '~/data/models'"
 # What fails, and what is told of it; nothing where the sandbox is not the cause.
 CAUSES = [
     ("cat ~/data/models/one.txt", HIDDEN),
@@ -441,6 +441,8 @@ CAUSES = [
         "commands do not see your variable OWN_URL: codingagent",
     ),
     ("sh -c ': \"${OWN_URL:?}\"'", "commands do not see your variable OWN_URL"),
+    ("sh -c ': \"${OWN_TOKEN:?}\"'", "commands do not see your variable OWN_TOKEN: it looks like a secret"),
+    ("sh -c ': \"${OWN_DSN:?}\"'", "commands do not see your variable OWN_DSN: it looks like a secret"),
     ("echo \"KeyError: 'OTHER_URL'\"; exit 1", ""),
     ("echo getaddrinfo EAI_AGAIN", ""),
 ]
@@ -458,15 +460,17 @@ def test_the_cause_in_the_sandbox_is_told_to_both(
         (own_home / name).write_text("#!/bin/sh\nexec cat ${HOME}/data/models/one.txt\n", "ascii")
     (own_home / "bin" / "own-wrapper").chmod(0o755)
     monkeypatch.setenv("PATH", f"{own_home}/bin{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("OWN_URL", "x")
+    for name, value in (("URL", "x"), ("TOKEN", "x"), ("DSN", "postgres://me:aiR7ou2Nee9t@db/x")):
+        monkeypatch.setenv(f"OWN_{name}", value)
     home, shown = begun(tmp_path / "one", line, "t", "--sandbox", "require")
     if not said:
         assert not re.search("is hidden|network is off|do not see", shown)
         return
     assert f"note: {said}" in shown
+    assert "pass_env" not in shown or "secret" not in said
     assert f"Note: {said}" in request(home, 1)
     monkeypatch.setenv("CODINGAGENT_SHOW", f"{own_home}/data")
-    monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL")
+    monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL,OWN_TOKEN,OWN_DSN")
     _, shown = begun(tmp_path / "two", line, "t", "--sandbox", "require")
     assert ("note:" in shown) == (line == LOOKUP)
 

@@ -7,8 +7,10 @@ longer it runs beside the person, who carries the request, and an answer that co
 import contextlib
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 from typing import get_args
 
@@ -149,7 +151,9 @@ class Check:
             where = "here" if event.sandbox == "none" else "in the sandbox"
             return f"{where} `{name}` is {host}" if host.is_file() else ""
         if host.is_file():
-            return f"{host} is not visible in the sandbox: codingagent config set show {host.parent}"
+            place = os.path.normpath(host if host.parent == Path.home() else host.parent)
+            helps = f"codingagent config add show {shlex.quote(place)}"
+            return f"{host} is not visible in the sandbox: {helps}"
         return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
 
     def run(self, *, ends: bool) -> bool:

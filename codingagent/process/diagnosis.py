@@ -10,6 +10,8 @@ from codingagent.model.patterns import alternatives, sections, words
 from codingagent.process.bubblewrap import Bubblewrap
 from codingagent.process.folders import around_homes, is_harmless_part, small_text
 from codingagent.process.names import listed
+from codingagent.secrets.assigned import kind_of
+from codingagent.secrets.detect import find_secrets
 
 _SECTIONS = sections(__file__)
 _NO_NETWORK = alternatives(_SECTIONS["no network"])
@@ -35,14 +37,18 @@ def causes(
     for place in list(hidden)[:_NAMED]:
         real, name = place.resolve(), f"~/{place.relative_to(sandbox.home)}"
         may_be_shown = is_harmless_part(place, real, sandbox.workspace, around_homes(sandbox.home))
-        helps = f": codingagent config set show '{name}'" if may_be_shown else ""
+        helps = f": codingagent config add show '{name}'" if may_be_shown else ""
         yield f"in the sandbox {name} is hidden{helps}"
     if not sandbox.has_network and _NO_NETWORK.search(output):
         yield "the network is off in the sandbox: `--network` with `new` or `resume` allows it"
     missed = ("".join(filter(None, found.groups())) for found in _MISSING_VARIABLE.finditer(output))
     for name in dict.fromkeys(missed):
         if name in variables and name not in given:
-            yield f"commands do not see your variable {name}: codingagent config set pass_env {name}"
+            helps = f"codingagent config add pass_env {name}"
+            if kind_of(name) or find_secrets(f"{name}={variables[name]}", ".env"):
+                # Whoever only does what is said would show it to each answer.
+                helps = "it looks like a secret, which answers could read then; better make one for tests"
+            yield f"commands do not see your variable {name}: {helps}"
 
 
 def _hidden(sandbox: Bubblewrap, text: str) -> Iterator[Path]:
