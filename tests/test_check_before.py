@@ -431,6 +431,12 @@ CAUSES = [
     ("cat ~/data/models/one.txt", HIDDEN),
     ("cd ~/data && cat models/one.txt", "in the sandbox ~/data is hidden"),
     ("own-wrapper", HIDDEN),
+    ("own-python", HIDDEN),
+    ("own-wrapper --help | grep -q x", HIDDEN),
+    ("own-python -c 'assert 1 > 2'", ""),
+    ("own-python -c 'import other'", ""),
+    ("echo ~/data/models; echo ok; echo 1 failed; exit 1", ""),
+    ("touch /usr/x", "the sandbox lets commands write to the workspace (not its .git)"),
     ("cat ~/.ssh/id_rsa", ""),
     ("echo ~/... '~/.' $HOME// ~//etc/passwd; exit 1", ""),
     ("cat /mnt$HOME/data/models/one.txt", ""),
@@ -458,13 +464,20 @@ def test_the_cause_in_the_sandbox_is_told_to_both(
     for name in ("data/models/one.txt", ".ssh/id_rsa", "bin/own-wrapper"):
         (own_home / name).parent.mkdir(parents=True, exist_ok=True)
         (own_home / name).write_text("#!/bin/sh\nexec cat ${HOME}/data/models/one.txt\n", "ascii")
-    (own_home / "bin" / "own-wrapper").chmod(0o755)
+    (own_home / "data" / "models" / "weights.py").touch()
+    (own_home / "bin" / "own-python").write_text(
+        '#!/bin/sh\n[ "$*" ] || set -- -c "import weights"\n'
+        'PYTHONPATH="$HOME/data/models" exec python3 "$@"\n',
+        "ascii",
+    )
+    for name in ("own-wrapper", "own-python"):
+        (own_home / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{own_home}/bin{os.pathsep}{os.environ['PATH']}")
     for name, value in (("URL", "x"), ("TOKEN", "x"), ("DSN", "postgres://me:aiR7ou2Nee9t@db/x")):
         monkeypatch.setenv(f"OWN_{name}", value)
     home, shown = begun(tmp_path / "one", line, "t", "--sandbox", "require")
     if not said:
-        assert not re.search("is hidden|network is off|do not see", shown)
+        assert not re.search("is hidden|network is off|do not see|lets commands", shown)
         return
     assert f"note: {said}" in shown
     assert "pass_env" not in shown or "secret" not in said
@@ -472,7 +485,7 @@ def test_the_cause_in_the_sandbox_is_told_to_both(
     monkeypatch.setenv("CODINGAGENT_SHOW", f"{own_home}/data")
     monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL,OWN_TOKEN,OWN_DSN")
     _, shown = begun(tmp_path / "two", line, "t", "--sandbox", "require")
-    assert ("note:" in shown) == (line == LOOKUP)
+    assert ("note:" in shown) == (line in (LOOKUP, "touch /usr/x"))
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:
