@@ -207,9 +207,26 @@ def lost_program(event: CommandRan) -> str:
     return found[1] if found else ""
 
 
-def brief(output: str, before: Sequence[str] = ()) -> str:
+def left_of(event: CommandRan, check: CommandRan, before: Sequence[str] = ()) -> str:
+    """Return the output of a command without the failures that `brief` shows of a check, too."""
+    ends = [(each.exit_code, each.ended_by) for each in (event, check)]
+    if event.command.strip() == check.command.strip() and ends[0] == ends[1]:
+        return ""
+    output, shown = event.output, _VARYING.sub("", brief(check, before))
+    if events.succeeded(event) or events.succeeded(check):
+        return output
+    for begin, end, _ in reversed(_failures(output) or [(0, len(output), "")]):
+        if _VARYING.sub("", output[begin:end]).strip() in shown:
+            output = output[:begin] + output[end:]
+    return output
+
+
+def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
     """Return what a model needs: failures whole, new ones first, equal ones counted, the end."""
-    text = _WARNINGS.sub("", output)
+    if events.succeeded(event):
+        last = "\n".join(event.output.strip().split("\n")[-NAMED:])
+        return passed_in(event) or plain_text.clip_middle(last, _BRIEF_CHARACTERS // 10)
+    text = _WARNINGS.sub("", event.output)
     text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
     if not (parts := _failures(text)):
         return plain_text.clip_middle(text, _BRIEF_CHARACTERS)
