@@ -130,6 +130,38 @@ def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(tmp_path
     assert (runs(tmp_path), checked(home)) == (1, ["CommandRan"])
 
 
+def test_it_runs_again_once_settings_that_it_sees_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does what a note says sees at once whether it helped: while it waits, and when it goes on."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("OWN_URL", "x")
+    words = ("new", *OPTIONS, "--check", f"{LOGGED} : ${{OWN_URL:?}}", "task")
+    with start_command("--home", str(tmp_path), *words, stdout=subprocess.PIPE) as process:
+        outbox, said = tmp_path / "outbox", b""
+        wait_until(lambda: any(outbox.glob("*_seq0001.txt")))
+        home = Home.at(tmp_path, create=False)
+        assert TOLD in request(home, 1)
+        assert command_line(tmp_path, "config", "set", "notify", "false").returncode == 0
+        (tmp_path / "config" / "codingagent" / "settings.toml").write_text('show = ["no"]\n', "utf-8")
+        (tmp_path / "config" / "codingagent" / "settings.toml").write_text("", "utf-8")
+        assert command_line(tmp_path, "config", "add", "pass_env", "OWN_URL").returncode == 0
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            if b"send it again" in line:
+                process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 130
+    assert b"your settings changed: what commands see changes with them" in said
+    assert b"your check passes already, before any change" in said
+    assert TOLD not in request(home, 1)
+    assert runs(tmp_path) == 2
+    assert command_line(tmp_path, "config", "add", "pass_env", "OTHER").returncode == 0
+    drop(home, RIGHT)
+    assert "your check passes already" in once(home)
+    assert runs(tmp_path) == 4
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("count", range(1, 9))
 def test_a_kill_while_a_session_begins_loses_nothing_and_runs_nothing_twice(

@@ -32,7 +32,7 @@ from codingagent.model.events import (
     Refused,
     file_changes,
 )
-from codingagent.model.observations import Outcome
+from codingagent.model.observations import Outcome, digest_of
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
@@ -94,7 +94,8 @@ class Check:
             return self.is_running
         self.end()  # a kill interrupted it
         before = self._session.check_before
-        if check and (before is None or before.command != check):
+        is_same = before and before.command == check and before.settings in ("", self._seen)
+        if check and not is_same:
             context.checkpointer.before(hidden_files(context))
             self._log.record(entries.OperationStarted(0, Kind.CHECK, check, now()))
             # As with all commands: one whose start is lost would start twice.
@@ -130,10 +131,19 @@ class Check:
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
         sees = self._sees(event) if isinstance(event, CommandRan) else ""
-        is_news = is_told and check_outcome.is_news(event)
-        self._log.record(entries.CheckEnded(event, now(), started.subject, sees, is_news))
+        was_told = check_outcome.failure_before(self._session) is not None
+        is_news = is_told and (was_told or check_outcome.is_news(event))
+        ended = entries.CheckEnded(event, now(), started.subject, sees, is_news, self._seen)
+        self._log.record(ended)
         if self._session.checkpoints.before and self._session.phase in _BEFORE:
             self._context.checkpointer.after(says=False)
+
+    @property
+    def _seen(self) -> str:
+        """The digest of the settings that decide what commands see."""
+        settings, sandbox = self._context.settings, self._context.sandbox
+        seen = (settings.show, settings.pass_env, sandbox.tier, sandbox.has_network)
+        return digest_of(repr(seen).encode("utf-8", "replace"))[:12]
 
     @property
     def _operation(self) -> RunCommand:
