@@ -456,6 +456,45 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     assert "/elsewhere/tool is not visible in the sandbox" in shown
 
 
+@pytest.mark.with_git
+def test_what_a_projects_tools_will_lack_is_told_before_the_first_carry(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `new` the first two, by `doctor` each file; no longer once it is there, or with a network."""
+    (own_home / "bin").mkdir()
+    for name in ("node", "go", "cargo", "git"):
+        (own_home / "bin" / name).write_text("#!/bin/sh\n", "ascii")
+        (own_home / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(own_home / "bin"))
+    folder = tmp_path / "one" / "workspace"
+    folder.mkdir(parents=True)
+    files = {
+        "package.json": '{"devDependencies": {"a": "1"}}',
+        "go.mod": "module a\nrequire b v1\n",
+        "Cargo.toml": '[package]\nname = "a"\n[dependencies]\nb = { path = "../b" }\n',
+        "mix.exs": "defmodule A do\nend\n",
+        "pyproject.toml": "[tool.ruff]\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    fetch = "package.json: commands have no network, and its packages are not there: `npm install` first"
+    lost = "mix.exs: there is no program `mix` on your PATH"
+    _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
+    assert fetch in shown
+    assert shown.count("its packages are not there") == 2
+    assert lost not in shown
+    assert "its packages" not in begun(tmp_path / "one", "true", "t", "--network", "--sandbox", "require")[1]
+    (folder / "node_modules").mkdir()
+    (own_home / "go" / "pkg").mkdir(parents=True)
+    _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
+    assert lost in shown
+    assert "its packages" not in shown
+    said = command_line(tmp_path / "one", "doctor").stdout
+    assert "toolchain: package.json: its tool is on your PATH, and its packages are there" in said
+    assert f"toolchain: {lost}" in said
+    assert "pyproject" not in said
+
+
 LOOKUP = "python3 -c 'import socket; socket.getaddrinfo(\"a.invalid\", 1)'"
 HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config add show '~/data/models'"
 # What fails, and what is told of it; nothing where the sandbox is not the cause.

@@ -38,9 +38,7 @@ from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session
-from codingagent.process.runner import environment
 from codingagent.storage.clock import now
-from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.workspace import Workspace
 
 # Files, the command that each means, and the expression of which it has a match then.
@@ -154,8 +152,7 @@ class Check:
         """Say which program a check starts, or why it can't: a sandbox does not show all."""
         lost = check_outcome.lost_program(event)
         name = lost or next((word for word in event.command.split() if "=" not in word), "")
-        variables = environment(persons_variables(), self._context.settings.pass_env)
-        path = shutil.which(name, path=variables.get("PATH", "")) or ""
+        path = shutil.which(name, path=self._context.runner.variables.get("PATH", "")) or ""
         host = self._context.workspace.root / (name if "/" in name else path)
         if not lost:
             where = "here" if event.sandbox == "none" else "in the sandbox"

@@ -199,10 +199,11 @@ class Bubblewrap(Struct, frozen=True):
             _clear_set_aside(layer)
         return Confined((*head, "--", *told), chosen, handles, orders, layer, self.layer_bytes)
 
-    def shows(self, path: Path) -> bool:
-        """Return whether commands see a path of the person's, apart from what is hidden in what they see."""
-        seen = [each for part in self.data.parts for each in (part.target, part.real) if each]
-        return _is_within(path, (self.workspace, *_bound_roots(), *self.tools, *self.shown, *seen))
+    def unseen(self, paths: Iterable[Path]) -> list[Path]:
+        """Return which of the person's paths commands do not see, but for those hidden in what they see."""
+        data = (each for part in self.data.parts for each in (part.target, part.real) if each)
+        seen = {self.workspace, *_bound_roots(), *self.tools, *self.shown, *data}
+        return [each for each in paths if not _is_within(each, seen)]
 
     def confine_trial(self, line: str) -> Confined:
         """Return the bwrap command line for a trial line of our own, without the person's folders."""
@@ -455,4 +456,4 @@ def _opened_or_made(name: str, folder: int) -> int:
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:
-    return any(folder == path or folder in path.parents for folder in folders)
+    return not {path, *path.parents}.isdisjoint(folders)

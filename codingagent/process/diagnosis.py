@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from codingagent.model.patterns import alternatives, sections, words
-from codingagent.process.bubblewrap import Bubblewrap
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.folders import around_homes, is_harmless_part, small_text
 from codingagent.process.names import listed
 from codingagent.secrets.assigned import kind_of
@@ -20,6 +20,7 @@ _NO_NETWORK, _READ_ONLY, _MISSING, _MISSING_VARIABLE = (
     alternatives(_SECTIONS[name]) for name in ("no network", "read only", "missing", "missing variable")
 )
 _PRIVATE = {*listed("private folders")} - words(_SECTIONS["with caches"])
+_PROJECTS = [re.split(r" {2,}", row.strip()) for row in _SECTIONS["projects"].splitlines()]
 # As many hidden places are named; a script of the person's leads to some, too.
 _NAMED = 2
 # So many of their folders are looked through.
@@ -91,11 +92,9 @@ def _named_in(sandbox: Bubblewrap, text: str) -> dict[Path, Path]:
         # An answer must not learn by this which credentials there are.
         if not parts or not _PRIVATE.isdisjoint(parts) or ".." in parts:
             continue
-        if not os.path.lexists(place) or sandbox.shows(place):
-            continue
-        depth = 3 if parts[0] == ".local" else 2
-        found[place] = home.joinpath(*parts[:depth])
-    return found
+        if os.path.lexists(place):
+            found[place] = home.joinpath(*parts[: 3 if parts[0] == ".local" else 2])
+    return {each: found[each] for each in sandbox.unseen(found)}
 
 
 def _scripts(home: Path, command: str, path: str) -> Iterator[str]:
@@ -104,3 +103,20 @@ def _scripts(home: Path, command: str, path: str) -> Iterator[str]:
         place = Path(shutil.which(word, path=path) or "/")
         if home in place.parents and (text := small_text(place.resolve())).startswith("#!"):
             yield text
+
+
+def lacking(sandbox: Bubblewrap | Unconfined, workspace: Path, path: str) -> Iterator[tuple[str, str]]:
+    """Yield each project file in a workspace's root, and what commands will lack of its tool, if anything."""
+    for file, about, programs, needs, places, fetch in _PROJECTS:
+        text, lacks, names = small_text(workspace / file), "", programs.split()
+        if not re.search(about, text, re.MULTILINE):
+            continue
+        parts = sandbox.data.parts if isinstance(sandbox, Bubblewrap) else ()
+        there = {f"~{part.target.name}" for part in parts if part.real}
+        is_there = sandbox.has_network or not re.search(needs, text, re.MULTILINE)
+        is_there = is_there or any(each in there or (workspace / each).exists() for each in places.split())
+        if not any(shutil.which(name, path=path) or (workspace / name).is_file() for name in names):
+            lacks = f"there is no program `{names[0]}` on your PATH"
+        elif not is_there:
+            lacks = f"commands have no network, and its packages are not there: `{fetch}` first, or --network"
+        yield file, lacks
