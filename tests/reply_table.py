@@ -37,6 +37,7 @@ from codingagent.model.events import (
     Refused,
 )
 from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.model.results import CUT_OFF
 from codingagent.policy import rules
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner
@@ -200,7 +201,8 @@ def _names_what_is_missing(clean: Done, got: Done) -> bool:
     """Tells whether a problem stands for each kind of block that was not executed; or for the whole reply."""
     tags = {problem.kind for problem in got.problems}
     # What stands behind an unclosed block is part of it: the one problem is about all of that.
-    if "REPLY" in tags or "has no closing tag" in got.problems[-1].reason:
+    last = got.problems[-1].reason
+    if "REPLY" in tags or "has no closing tag" in last or last.startswith(CUT_OFF):
         return True
     missing = Counter(type(event).__name__ for event in clean.events)
     missing.subtract(type(event).__name__ for event in got.events if not isinstance(event, Refused))

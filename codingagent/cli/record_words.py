@@ -165,7 +165,8 @@ def outcome_of(event: Event) -> str:
         case events.Refused(kind=Kind.DONE):
             if results.is_refused_by_check(event):  # the line above has what it said
                 fact = ": ".join(fact.split(": ", 2)[:2]) + "; the next request tells the model"
-            return "not accepted" + fact.removeprefix("Not accepted").replace("the user's", "your")
+            said = fact.removeprefix("Not accepted").replace("the user's", "your")
+            return f"not accepted{'' if said[:1] in ',:' else ': '}{said}"
         case events.Refused() if fact.startswith(results.CUT_OFF):
             return f"{fact}. The next request asks for the rest; or paste the whole answer again"
         case _:

@@ -22,6 +22,8 @@ from codingagent.model.plain_text import joined
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 _THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
 _QUOTES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
+# A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
+_NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
 T = TypeVar("T")
 
 
@@ -130,7 +132,7 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         # All of it went through one serializer of HTML: nothing in it was left out.
         rest = chat_damage.ENTITY.sub("", body)
         is_partly = any(name in body and quote in rest for name, quote in _QUOTES.items())
-        if is_partly or any(c in rest for c in "<>&"):
+        if is_partly or any(c in rest for c in "<>&") or _NAMELESS.search(body):
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
                 " nothing was done",

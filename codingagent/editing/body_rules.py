@@ -8,6 +8,8 @@ certainly damaged, and can't be known, is asked for again.
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NoReturn
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,8 +27,12 @@ _BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+LABEL = lazy_pattern(
+    rf"^[ \t]*(?:(?:{'|'.join(map(re.escape, _LANGUAGES))})[ \t]+)?(?:{_BUTTONS})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a code box shows above its text, with the name of its language or without."""
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
-_HERE = lazy_pattern(r"(?<!<)<<(-?)[ \t]*['\"\\]?([A-Za-z_]\w*)")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
 _RECIPE = lazy_pattern(
@@ -62,7 +68,7 @@ class BodyCase(Struct):
         if note not in self.notes:
             self.notes.append(note)
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> NoReturn:
         raise characters.refusal(what, self.arrival)
 
     def is_proven(self, undone: Sequence[str]) -> bool:
@@ -249,19 +255,6 @@ def _breaks(case: BodyCase) -> list[str] | None:
     return kept if kept not in (case.lines, list(case.ground.replaced)) else None
 
 
-def _here_documents(case: BodyCase) -> None:
-    if not file_kinds.is_shell(case.path, case.lines) or "<<" not in joined(case.lines):
-        return
-    last = {line: index for index, line in enumerate(case.lines)}
-    tabbed = {line.lstrip("\t"): index for index, line in enumerate(case.lines)}
-    indented = {line.strip(): index for index, line in enumerate(case.lines)}
-    for index, line in enumerate(case.lines):
-        for dash, end in _HERE.findall(line) if not line.lstrip().startswith("#") else ():
-            if (tabbed if dash else last).get(end, -1) <= index < indented.get(end, -1):
-                but = "only tabs" if dash else "nothing"
-                case.refuse(f"the end of a here-document, '{end}', is behind spaces, where {but} may be")
-
-
 def _characters(case: BodyCase) -> None:
     case.lines, notes = characters.mend(case.lines, case.ground, case.arrival)
     case.notes += notes
@@ -280,6 +273,8 @@ def _wrapped(case: BodyCase) -> None:
 
 
 def _whole_file(case: BodyCase) -> None:
+    if case.arrival.is_one_line and len(case.ground.replaced) > 1 and case.lines:
+        case.refuse("it is on one line with its tags, and would replace several lines")
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
     text, is_yaml = joined(case.lines), file_kinds.ending(case.path) in ("yml", "yaml")
@@ -377,6 +372,7 @@ def without_fence(lines: Sequence[str]) -> list[str] | None:
 # --- commands ---
 
 _QUOTED = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_HERE = lazy_pattern(r"(?<![<\d(])<<-?[ \t]*(?:(['\"])(\w+)\1|([A-Z_]{2,})(?!\w))")
 _LONG_DASH = lazy_pattern(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
@@ -398,6 +394,28 @@ def _shell_indentation(case: BodyCase) -> list[str] | None:
     ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
     is_odd = any(f"{lead}{end}" in case.lines for end in ends)
     return [line.removeprefix(lead) for line in case.lines] if is_odd else None
+
+
+def _here_document(case: BodyCase, *, is_file: bool = False) -> None:
+    """Refuse a here-document without its end: its lines were joined into one, or shifted."""
+    text, at = joined(case.lines), 0
+    if "<<" not in text or not file_kinds.is_shell(case.path, case.lines):
+        return
+    words = {line.strip() for line in case.lines}
+    while (opened := _HERE.search(text, at)) is not None:
+        at = opened.end()
+        before = text[text.rfind("\n", 0, opened.start()) + 1 : opened.start()]
+        if before.count("'") % 2 or before.count('"') % 2 or before.lstrip().startswith("#"):
+            continue  # in a string
+        name = opened[2] or opened[3]
+        if is_file and name not in words:
+            continue  # a shift
+        tabs = "\t*" * opened[0].startswith("<<-")
+        end = re.compile(f"^{tabs}{name}$", re.MULTILINE).search(text, at)
+        if end is None:
+            why = ": spaces are before its end" * (name in words)
+            case.refuse(f"no line ends its here-document {opened[0]}{why}")
+        at = end.end()
 
 
 def _odd_command(case: BodyCase) -> None:
@@ -445,17 +463,18 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
-_HERE_RULE: Rule[BodyRule] = Rule("here-documents", "the end of a here-document", _here_documents)
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indentation", "{what}: it was restored {ground}", _indentation),
     Rule("broken lines", "a line is broken into two", _wrapped),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
-    _HERE_RULE,
+    Rule(
+        "a script's here-documents", "no line ends its here-document", partial(_here_document, is_file=True)
+    ),
 )
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indented command", "the command was indented", _shell_indentation),
+    Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
-    _HERE_RULE,
 )

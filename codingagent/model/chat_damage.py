@@ -78,7 +78,8 @@ class Arrival(Struct, frozen=True):
     every line of the text has too: it may be the chat's or the text's own. `is_moved` means that
     more than its own tags is indented this way. `in_code` means that it came in a code block,
     where spaces are not lost; `is_spaced` means that a blank line follows every line of the
-    answer. `kept` is what the bodies before it prove to have arrived unchanged.
+    answer; `is_one_line` that it is on one line with its tags. `kept` is what the bodies before it
+    prove to have arrived unchanged.
     """
 
     way: Channel = UNHARMED
@@ -86,6 +87,7 @@ class Arrival(Struct, frozen=True):
     is_moved: bool = False
     in_code: bool = False
     is_spaced: bool = False
+    is_one_line: bool = False
     kept: frozenset[Kept] = frozenset()
 
 

@@ -77,6 +77,10 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
             ["  FAILED DONE not accepted, because this failed: 'a; b'"],
         ),
         (
+            Refused(Kind.DONE, "[/DONE] is in doubt: two of them", advice="; send it again"),
+            ["  FAILED DONE not accepted: [/DONE] is in doubt: two of them"],
+        ),
+        (
             Refused(Kind.DONE, "Not accepted: the user's check fails: Ran 'a; b' (exit code 1)"),
             ["  FAILED DONE not accepted: your check fails; the next request tells the model"],
         ),

@@ -43,10 +43,11 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
         AS_IT_IS,
     ),
     "kind of the file": ("all: x\n    make\n", "Makefile", "", AS_IT_IS),
-    "here-documents": ("cat <<-END\n    a\n    END\n", "a.sh", "", AS_IT_IS),
+    "a script's here-documents": ("cat <<-END\n    a\n    END\n", "a.sh", "", AS_IT_IS),
 }
 COMMANDS = {
     "indented command": "  cat <<END\n  a\n  END\n",
+    "here-documents": "cat > a <<'EOF' #!/bin/sh exit 0 EOF\n",
     "characters of a command": "ls\u00a0-l a\n",
 }
 # Of each rule: the lines that take the place of lines 2 to 5 of the file.

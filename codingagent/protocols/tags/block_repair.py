@@ -387,6 +387,7 @@ class Arrivals:
             in_code=block.start in self._fenced,
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
+            is_one_line=self._text.find("\n", block.start, block.end) < 0,
             kept=self._kept.get(block.start, frozenset()),
         )
 

@@ -208,9 +208,12 @@ def _is_said(before: str, arrived: str) -> bool:
     """Return whether a few lines can only be what a model says before it goes on, in any language."""
     lines = [line for line in before.split("\n") if line.strip()]
     known = arrived.split("\n")
-    return 0 < len(lines) < 4 and all(
-        _SENTENCE.fullmatch(line) and not _CODE.search(line) and line not in known for line in lines
-    )
+    return 0 < len(lines) < 4 and all(is_sentence(line) and line not in known for line in lines)
+
+
+def is_sentence(line: str) -> bool:
+    """Return whether a line is words at the margin that end as a sentence does, and no code."""
+    return _SENTENCE.fullmatch(line) is not None and _CODE.search(line) is None
 
 
 def _has_fence(text: str) -> bool:

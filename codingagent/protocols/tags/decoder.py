@@ -162,6 +162,11 @@ def _words(values: _Values) -> str:
 
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
+    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
+        raise OperationError(
+            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes",
+            advice="; write a script with CREATE_FILE and run that",
+        )
     if arrival is not None:
         mended = body_repair.mend_command(command, arrival)
         command, values.notes = mended.text, values.notes + mended.notes
@@ -170,11 +175,6 @@ def _run_command(values: _Values) -> Operation:
         raise OperationError("The command is empty", advice="; write it between the tags")
     if "\0" in command:
         raise OperationError("The command has a NUL character", advice="; write it without")
-    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
-        raise OperationError(
-            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes",
-            advice="; write a script with CREATE_FILE and run that",
-        )
     cwd = values.get("cwd")
     timeout = values.number("timeout", TIMEOUT_LIMIT_S)
     return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))

@@ -5,7 +5,7 @@ trace: so each body of such an answer is asked for again, but those in a code bl
 """
 
 import re
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.model.chat_damage import Damage
@@ -34,14 +34,22 @@ _TURN = lazy_pattern(
 _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)|(?<!case)(?<!\)):)$")
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
 _BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
+_JOINED = lazy_pattern(r"\[[^\n\]]*\] [^\n]* \[/\w+\][ \t]*\Z")
 _TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
-_TWO = lazy_pattern(r"\n\n\n(?!\n)")
+# Ends of levels in a script.
+_SHELL_END = lazy_pattern(r"(?:done|fi|esac)\b")
+_LOOP = lazy_pattern(r"\bfor (\w+) in\b")
+# A page writes `>` so, and it opens no quote then; `$$` that a template has halved stands for nothing.
+_QUOTE_MARK = lazy_pattern(r"^(?:&gt; ?)+\S", re.MULTILINE)
+_HALVED = lazy_pattern(r"^\$\n(?:.*\n)*?\$$", re.MULTILINE)
+_BLANKS = lazy_pattern(r"\n(\n+)")
 # A line that has a blank one before it, and what it then follows.
 _DEFINES = lazy_pattern(
     r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"
     r"(?:def|class|func|function|fn|type|interface|struct|impl|enum) "
     r"|[.\w-]+:(?!=)"
 )
+_ITEM = lazy_pattern(r"(?:[-*+]|\d+[.)]) ")
 _ENDS_PART = lazy_pattern(r"[ \t}]|(?:import|from|use|#include|package) ")
 _SEARCH = lazy_pattern(r"^[ \t]*<{3,}[ \t]*SEARCH\b", re.MULTILINE)
 _REST = (
@@ -59,6 +67,10 @@ def doubt(mended: Mended) -> None:
     _doubt_joined(mended, fenced)
     proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
     for block in blocks:
+        # A line end beside a tag that a page made a blank of.
+        is_joined = block.body[-2:-1] == " " and _JOINED.match(mended.text, block.start, block.end)
+        if is_joined and block.name in ("CREATE_FILE", "EDIT_FILE") and not _is_meant(block):
+            proofs[block.line] = "its lines are joined into one"
         said = mended.notes_of.get(block.line, ())
         if block.body and file_kinds.is_prose(_path(block)) and any(Damage.QUOTES.value in n for n in said):
             proofs.setdefault(block.line, "its tag has typographic quotes")
@@ -103,14 +115,18 @@ def _doubt_joined(mended: Mended, fenced: dict[int, str]) -> None:
             mended.doubts.setdefault(block.line, ("Two messages were copied as one, within this block", how))
 
 
+def _is_meant(block: Block) -> bool:
+    return not dict(block.attributes).keys().isdisjoint(("until", "encoding", "unchecked"))
+
+
 def _path(block: Block) -> str:
     return "command.sh" if block.name == "RUN_COMMAND" else dict(block.attributes).get("path", "")
 
 
 def _proof(block: Block, *, in_code: bool) -> str:
     """Return what in a body no author has written; empty: nothing."""
-    path, given = _path(block), dict(block.attributes)
-    if not block.body or not given.keys().isdisjoint(("until", "encoding", "unchecked")):
+    path = _path(block)
+    if not block.body or _is_meant(block):
         return ""
     if block.name == "EDIT_FILE":
         is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
@@ -119,25 +135,42 @@ def _proof(block: Block, *, in_code: bool) -> str:
     words = [line for line in lines if line.strip()]
     if not file_kinds.is_prose(path) and _is_flat(words, path):
         return "its indentation is gone"
+    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
+    if is_markdown and _QUOTE_MARK.search(block.body):
+        return "its quote marks are HTML entities"
+    if _is_halved(block.body, path, is_markdown=is_markdown):
+        return "a $ stands alone where $$ belongs"
     if in_code:
         return ""
-    if file_kinds.is_python(path) and syntax_check.fault_in(path, block.body) and _is_shallow(words):
+    is_script = block.name == "RUN_COMMAND" and "<<" in block.body
+    is_doubtful = is_script or (file_kinds.is_python(path) and syntax_check.fault_in(path, block.body))
+    if is_doubtful and _is_shallow(words):
         return "its indentation is gone"
     if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
         return "it holds letters of a typeset formula"
-    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
-    if len(words) == len(lines) >= _FEWEST_LINES and _is_crowded(words, path, is_markdown=is_markdown):
+    if len(words) == len(lines) and _is_crowded(words, path, is_markdown=is_markdown):
         return "its blank lines are gone"
     if is_markdown and _has_rendered_table(words):
         return "its table has tabs in place of its marks"
     return ""
 
 
+def _is_halved(body: str, path: str, *, is_markdown: bool) -> bool:
+    """Return whether a formula, or a variable of a shell's loop in a recipe, has $ for $$."""
+    if file_kinds.is_makefile(path) and (loop := _LOOP.search(body)) is not None:
+        return re.search(rf"(?<!\$)\$\{{?{loop[1]}\b", body) is not None
+    return (is_markdown or path.endswith(".tex")) and _HALVED.search(body) is not None
+
+
 def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
     """Return whether a part begins right behind another one, as nobody writes it throughout a file."""
+    is_long = len(words) >= _FEWEST_LINES
     if is_markdown:
-        return sum(line.startswith("#") for line in words) > 1
-    if not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml"):
+        headings = sum(line.startswith("#") for line in words)
+        has_end = any(_ITEM.match(a) and b[:1].isalpha() for a, b in pairwise(words))
+        return headings > 0 if has_end else headings > 1 and is_long
+    is_free = not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml")
+    if is_free or not (is_long or file_kinds.is_python(path)):
         return False
     return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
 
@@ -156,16 +189,24 @@ def _is_flat(words: list[str], path: str) -> bool:
 
 
 def _is_shallow(words: list[str]) -> bool:
-    """Return whether a statement of Python opens a block, and its next line is not deeper."""
+    """Return whether a statement of Python or of a shell has a block, and nothing in it is deeper."""
+    if not any(map(blanks, words)) and any(map(_SHELL_END.match, words)):
+        return True
     return any(_BLOCK.match(a) and blanks(b) <= blanks(a) for a, b in pairwise(words))
 
 
 def _is_doubled(text: str, blocks: list[Block]) -> bool:
-    """Return whether all blank lines of an answer are in twos, not only those between functions of Python."""
-    lines = text.strip().split("\n")
-    runs = [len(list(run)) for is_blank, run in groupby(lines, lambda line: not line.strip()) if is_blank]
-    pythons = sum(len(_TWO.findall(b.body)) for b in blocks if file_kinds.is_python(_path(b)))
-    return len(runs) > max(1, pythons) and not any(n % 2 for n in runs)
+    """Return whether all blank lines of an answer, or of its bodies, are in twos.
+
+    Two between functions of Python say nothing.
+    """
+    bodies = [(len(run), _path(block)) for block in blocks for run in _BLANKS.findall(block.body)]
+    pythons = sum(count == 2 and file_kinds.is_python(path) for count, path in bodies)
+    whole = [len(run) for run in _BLANKS.findall(text.strip())]
+    return any(
+        len(runs) > max(1, pythons) and not any(count % 2 for count in runs)
+        for runs in (whole, [count for count, _ in bodies])
+    )
 
 
 def _has_rendered_table(words: list[str]) -> bool:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import file_kinds, syntax_check
+from codingagent.editing import body_rules, file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
@@ -56,22 +56,28 @@ _OTHER_FORMAT = lazy_pattern(
     r"|(?:#|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
     re.MULTILINE | re.IGNORECASE,
 )
-# A tag that no reading found: behind a line number, joined to its body. Prose names no attribute.
-_ATTEMPT = lazy_pattern(
-    r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?\[\\?(?:/\\?(?:NAMES)\\?\]|(?:NAMES)[ \t]+\w+[ \t]*=)".replace(
-        "NAMES", "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
-    ),
+# A fence with nothing in it but blocks, as the guide asks for.
+_EMPTY_FENCE = lazy_pattern(
+    r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(?:[ \t]*(?:\[(?:REPLY|END)\b[^\n]*)?\n)*[ \t]*\1[`~]*[ \t]*$",
     re.MULTILINE,
 )
-# The button of a code block, copied with it.
-_BUTTON = lazy_pattern(r"^[ \t]*(复制代码|复制|Copy code|Copy|コピー)[ \t]*$", re.MULTILINE)
+# A tag that no reading found: behind a line number, joined to its body. Prose names no attribute, and the
+# closing tag of a command without a body is nothing.
+_ANY_TAG = "|".join(commands.HAS_BODY).replace("_", r"\\?_")
+_TAG_OF_BODY = "|".join(tag for tag, has in commands.HAS_BODY.items() if has).replace("_", r"\\?_")
+_ATTEMPT = lazy_pattern(
+    r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?"
+    rf"\[\\?(?:/\\?(?:{_TAG_OF_BODY})\\?\]|(?:{_ANY_TAG})[ \t]+\w+[ \t]*=)",
+    re.MULTILINE,
+)
+_BELOW = lazy_pattern(r"\n?(\s*)([^\n]*)")
 _INVENTED = (
     "Not accepted: before it the answer shows results that this program did not write",
     ". Look at the real ones, then send DONE again (line {} of the answer)",
 )
 _LEFT = "Not accepted, because this was not executed: {}", "; send it, and DONE as the last block"
 _DONE_OPEN = (
-    "DONE has no closing tag, so it was not accepted",
+    "Not accepted: it has no closing tag",
     ": if all else succeeded, send it again with [/DONE]",
 )
 
@@ -181,9 +187,10 @@ def read(text: str) -> Reply:
             item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
         items.append(item)
         done = finishes(item)
-    missed = list(_missed(mended))
-    missed += _replaced(items)
-    left = [*found.unread, *missed, *(name for name in unused if not name.startswith("DONE "))]
+    replaced = list(_replaced(items))
+    missed = list(_missed(mended)) if found.blocks else []
+    late = (problem.fact for problem in missed if items and problem.line > items[-1].line)
+    left = [*found.unread, *replaced, *late, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
         fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
@@ -191,7 +198,8 @@ def read(text: str) -> Reply:
     if not found.blocks:
         fact, how = NO_BLOCK
         items.append(Problem(Kind.ANSWER, fact, 1, detail=_NO_BLOCK_EXAMPLE, advice=how))
-    notes = [*mended.notes, *found.notes, *missed]
+    items = sorted([*items, *missed], key=lambda item: item.line)
+    notes = [*mended.notes, *found.notes, *replaced]
     if unused:
         last = "DONE" if done else "[END]"
         notes.append(f"not executed, because it comes after {last}: {some(unused, _UNUSED_LIMIT)}")
@@ -211,8 +219,9 @@ def read(text: str) -> Reply:
 
 def _beside(mended: Mended) -> str:
     """Return the text around the blocks, line by line, if it holds what other formats begin with."""
-    text, around = mended.text, mended.scan.around
-    if not any(_OTHER_FORMAT.search(text, start, end) for start, end in around):
+    text = mended.text
+    around = "\n".join(text[start:end] for start, end in mended.scan.around)
+    if not _OTHER_FORMAT.search(_EMPTY_FENCE.sub("", around)):
         return ""
     parts: list[str] = []
     at = 0
@@ -280,18 +289,34 @@ def _replaced(items: Iterable[Step | Problem]) -> Iterator[str]:
             written[made.path] = item.line, made
 
 
-def _missed(mended: Mended) -> Iterator[str]:
-    """Yield a note on each line outside of all blocks that looks like a tag and was read as prose."""
-    text = mended.text
-    around = mended.scan.around
-    for found in islice((m for part in around for m in _ATTEMPT.finditer(text, *part)), _UNUSED_LIMIT):
-        tag = paths.shown(found[0].lstrip()[:40])
-        yield f"line {text.count(chr(10), 0, found.start()) + 1}: {tag} was read as prose"
-    labels = [found for part in around for found in _BUTTON.finditer(text, *part)]
-    empty = [found for found in labels if text[found.end() :][:99].lstrip()[:1] != "["]
-    if len(empty) < len(labels):  # else they stand above other code
-        for found in empty[:_UNUSED_LIMIT]:
-            yield f"line {text.count(chr(10), 0, found.start(1)) + 1}: a code block of the chat is empty here"
+def _missed(mended: Mended) -> Iterator[Problem]:
+    """Yield a problem for what was meant as a block and is none: an unread tag, an empty box of code."""
+    text, around = mended.text, mended.scan.around
+    tags = (m for part in around for m in _ATTEMPT.finditer(text, *part))
+    said = [(m.start(), f"{paths.shown(m[0].lstrip()[:40])} was read as prose") for m in tags]
+    labels = [found for part in around for found in body_rules.LABEL.finditer(text, *part)]
+    said += ((at, "a code block of the chat is empty here") for at in _empty_boxes(text, labels))
+    for at, fact in said[:_UNUSED_LIMIT]:
+        line = text.count("\n", 0, at) + 1
+        advice = "; send the block that belongs here, each tag at the start of a line"
+        yield Problem(Kind.ANSWER, f"line {line}: {fact}", line, advice=advice)
+
+
+def _empty_boxes(text: str, labels: Iterable[re.Match[str]]) -> list[int]:
+    """Return where a label of a code box has no code below it: the chat shows it folded."""
+    empty, has_code = list[tuple[int, bool]](), False
+    for label in labels:
+        above = text[max(label.start() - 200, 0) : label.start()].rstrip().rpartition("\n")[2]
+        below = _BELOW.match(text, label.end())
+        if below is None or body_rules.LABEL.match(below[2]) or above.lstrip().startswith("[/"):
+            continue  # another label follows, or it stands below its box
+        is_ours = below[2].startswith(("[", "`"))
+        has_code |= is_ours
+        is_sure = not below[2] or continuation.is_sentence(below[2])
+        if not is_ours and (below[1] or is_sure):
+            empty.append((label.start(), is_sure))
+    # Other code may stand below a label where none of the boxes has a block of ours.
+    return [at for at, is_sure in empty if is_sure or has_code]
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:

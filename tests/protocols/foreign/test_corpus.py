@@ -2,7 +2,8 @@
 
 A folder is a case: `reply.txt`, the workspace `before/` and `after/` (the same, if there is none), and in
 `problem.txt` a line for each thing that is said: part of a problem, a refusal or a note (`note: `).
-A case without that file must have no problem and no refusal.
+A case without that file must have no problem and no refusal. `answer_x_y` finds the workspace of
+`answers/x-y`.
 """
 
 from itertools import cycle
@@ -12,6 +13,7 @@ from tests.protocols.foreign.doing import do, files_in
 from tests.rows import each_row
 
 FOLDER = Path(__file__).parents[2] / "replies" / "formats"
+ANSWERS = FOLDER.with_name("answers")
 CASES = sorted(path for path in FOLDER.iterdir() if path.is_dir())
 
 
@@ -31,7 +33,8 @@ def test_a_reply_gives_right_bytes_or_says_what_to_send(case: Path, mangled: str
         reply = reply.replace("\r\n", "\n").replace("\n", "\r\n")
     elif mangled == "no last newline":
         reply = reply.removesuffix("\n")
-    before = files_in(case / "before")
+    twin = ANSWERS / case.name.removeprefix("answer_").replace("_", "-")
+    before = files_in((twin if twin.is_dir() else case) / "before")
     after = files_in(case / "after") if (case / "after").is_dir() else before
     expected = case / "problem.txt"
     wanted = expected.read_text("utf-8").splitlines() if expected.exists() else []

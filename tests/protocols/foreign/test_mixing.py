@@ -10,6 +10,7 @@ from codingagent.model.operations import (
 from codingagent.protocols.foreign import items, parser
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Reply, Step
+from tests.rows import each_row
 
 FILES = {"a.py", "b.py", "old.py"}
 DONE = "[DONE]\nAll of it.\n[/DONE]\n"
@@ -35,6 +36,21 @@ def kinds(found: Reply) -> list[object]:
         type(item.operation) if isinstance(item, Step) else f"{item.kind}: {item.reason}"
         for item in found.items
     ]
+
+
+@each_row(
+    ("text", "has_others"),
+    [
+        (f'````\n[REPLY sequence="1"]\n{SAY}{RUN}\n{DONE}[END]\n````\n', False),
+        (f"Here it is:\n\n```text\n{SAY}```\n\n~~~~\n{RUN}\n~~~~\nThat is all.\n", False),
+        (f"````\n{SAY}````\n\n```python\nx\n```\n", True),
+        (f"````\n{SAY}a.py\n````\n", True),
+        (f"```python\nx\n```\n```\n{SAY}```\n", True),
+        (f"````\n{SAY}", True),
+    ],
+)
+def test_a_fence_around_blocks_alone_is_no_other_format(text: str, *, has_others: bool) -> None:
+    assert bool(reply.read(text).beside) is has_others
 
 
 def test_an_edit_that_names_its_file_is_done_in_its_place() -> None:

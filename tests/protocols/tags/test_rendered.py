@@ -63,6 +63,32 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             "its indentation is gone",
         ),
         (
+            "[RUN_COMMAND]\ncat > a <<E\nfor f in x; do echo\n$f\ndone\nE\n[/RUN_COMMAND]\n",
+            "its indentation is gone",
+        ),
+        (
+            '[CREATE_FILE path="a.go"]\npackage a\n\n\nvar x = 1\n\n\nvar y = 2\n[/CREATE_FILE]\n',
+            "its blank lines are doubled",
+        ),
+        (
+            '[CREATE_FILE path="c.py"]\nimport os\ndef a():\n    return os\n[/CREATE_FILE]\n',
+            "its blank lines are gone",
+        ),
+        (
+            '[CREATE_FILE path="R.md"]\n# T\n- a\n- b\nWords.\n[/CREATE_FILE]\n',
+            "its blank lines are gone",
+        ),
+        (
+            '````\n[CREATE_FILE path="R.md"]\n# T\n\n&gt; said\n[/CREATE_FILE]\n````\n',
+            "its quote marks are HTML entities",
+        ),
+        ('[CREATE_FILE path="a.tex"]\nLet\n$\nx\n$\n[/CREATE_FILE]\n', "a $ stands alone where $$ belongs"),
+        (
+            '````\n[CREATE_FILE path="Makefile"]\na:\n\tfor d in *; do echo $d; done\n[/CREATE_FILE]\n````\n',
+            "a $ stands alone where $$ belongs",
+        ),
+        ('[CREATE_FILE path="m.mk"] all: a b: \tc [/CREATE_FILE]\n', "its lines are joined into one"),
+        (
             '[EDIT_FILE path="old.txt"]\n<<<<<<< SEARCH\nold\nnew\n[/EDIT_FILE]\n',
             "the markers of its edit are gone",
         ),
@@ -89,6 +115,11 @@ def test_what_one_body_shows_makes_the_others_doubtful(tmp_path: Path, blocks: s
         'path="R.md"]\n# T\n\n```make\na:\n\tb\n\tc\n```\n',
         'path="c.json"]\n{"a": [1, 2], "b": {"c": 1}}\n',
         'path="a.c"]\nint f() {\n  return 1;\n}\n',
+        'path="R.md"]\n# T\n- a\n- b\n\nWords\n',
+        'path="R.md"]\n# T\n## 1.0\n- a\n## 0.9\n- c\n',
+        'path="Makefile"]\nd = x\na:\n\tfor f in $d; do echo $$f $(f); done\n',
+        'path="a.tex"]\nLet $x$ cost \\$ 5.\n$$\nx\n$$\n',
+        'path="a.py"]\nclass A:\n    """A."""\n\n    def f(self):\n        return 1\n\n\nx = 1\n\n\ny = 1\n',
     ],
 )
 def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
@@ -109,13 +140,31 @@ def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
             "python\nCopy code\n\nAnd this:\n\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
             "a code block of the chat is empty here",
         ),
+        (
+            "python\n复制代码\n\nE poi:\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+            "a code block of the chat is empty",
+        ),
+        ("go Kopieren\nUnd das:\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]", "a code block of the chat is empty"),
     ],
 )
 def test_a_block_that_was_not_found_stands_against_done(tmp_path: Path, line: str, said: str) -> None:
     done = execute(f"{PREFIX}{line}\n{DONE}", {"a.txt": b"a\n"}, tmp_path)
     assert done.files == {"a.txt": b"a\n"}
-    assert ("finished",) not in done.acts
-    assert any(said in problem.reason for problem in done.problems)
+    assert done.problems[0].kind == "REPLY", "beside which the agent accepts no DONE"
+    assert said in done.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python\nCopy code\nprint(1)\n\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+        "Copy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nAnd:\nCopy\n\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]",
+        "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\nCopy\nThat is all.",
+        "Download\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
+    ],
+)
+def test_a_label_with_its_code_is_no_empty_box(tmp_path: Path, text: str) -> None:
+    assert not execute(f"{PREFIX}{text}\n{DONE}", {}, tmp_path).problems
 
 
 def test_two_versions_of_a_file_stand_against_done(tmp_path: Path) -> None:
@@ -127,6 +176,41 @@ def test_two_versions_of_a_file_stand_against_done(tmp_path: Path) -> None:
     assert not execute(mended, {}, new(tmp_path, "b")).problems
     between = f"{PREFIX}{made.format('x = 1')}[RUN_COMMAND]\npython a.py\n[/RUN_COMMAND]\n"
     assert not execute(f"{between}{made.format('x = 2')}{DONE}", {}, new(tmp_path, "c")).problems
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ('[CREATE_FILE path="a.txt"]onetwo[/CREATE_FILE]', "on one line with its tags"),
+        (
+            '[EDIT_FILE path="a.txt" start_line="1" end_line="2"]onetwo[/EDIT_FILE]',
+            "on one line with its tags",
+        ),
+        (
+            "[RUN_COMMAND]cat > a.sh <<'EOF' #!/bin/sh exit 0 EOF[/RUN_COMMAND]",
+            "no line ends its here-document",
+        ),
+        ("[RUN_COMMAND]\ncat > a <<-END\nx\n    END\n[/RUN_COMMAND]", "no line ends its here-document"),
+    ],
+)
+def test_joined_lines_are_asked_for_again(tmp_path: Path, block: str, said: str) -> None:
+    done = execute(f"{PREFIX}{block}\n{DONE}", {"a.txt": b"one\ntwo\n"}, tmp_path)
+    assert done.files == {"a.txt": b"one\ntwo\n"}
+    assert said in done.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat > a <<-END\nx << 'y'\n\tEND",
+        "cat <<A <<B\nx\nA\ny\nB",
+        "echo $((1<<N)) 'cout << \"a\";' <<< WORD",
+        "g++ -x c++ - <<'EOF'\ncout << \"a\" << END;\nEOF",
+    ],
+)
+def test_a_command_with_its_here_documents_is_run(tmp_path: Path, command: str) -> None:
+    done = execute(f"{PREFIX}[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{DONE}", {}, tmp_path)
+    assert done.acts == [("ran", command), ("finished",)]
 
 
 @pytest.mark.parametrize("path", ["src/h.py (updated)", "a.md - new", "b.txt # see below"])

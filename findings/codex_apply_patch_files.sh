@@ -1,0 +1,48 @@
+#!/bin/sh
+# @openai/codex 0.171.0 (Linux, x86_64), `apply_patch`: what happens to files that are there already.
+#
+# Expected: "Add File" and "Move to" of a name that is taken are faults; a patch of two files is done as a whole or not.
+# Seen: both replace the file that is there and say success; where the second file's lines are not found, the first
+# file is changed all the same, and the message does not say so.
+#
+# Ends with 0 while that is so, else with 1.
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+npm init --yes >/dev/null
+npm install --silent --no-audit --no-fund @openai/codex@0.171.0 >/dev/null
+# The program applies a patch where its own name is apply_patch; it needs no key and no network for that.
+ln -s "$(find node_modules/@openai -path '*/bin/codex' -type f -perm -100 | head -n 1)" apply_patch
+mkdir work
+cd work
+
+printf 'kept\n' >a.txt
+../apply_patch '*** Begin Patch
+*** Add File: a.txt
++new
+*** End Patch'
+printf 'new\n' | cmp - a.txt
+printf 'kept\n' >b.txt
+../apply_patch '*** Begin Patch
+*** Update File: a.txt
+*** Move to: b.txt
+@@
+-new
++moved
+*** End Patch'
+printf 'moved\n' | cmp - b.txt
+printf 'one\n' >c.txt
+../apply_patch '*** Begin Patch
+*** Update File: c.txt
+@@
+-one
++ONE
+*** Update File: b.txt
+@@
+-not there
++two
+*** End Patch' >told 2>&1 && exit 1
+cat told
+printf 'ONE\n' | cmp - c.txt
+! grep -q 'c\.txt' told

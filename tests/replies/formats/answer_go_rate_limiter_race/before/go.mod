@@ -1,3 +1,0 @@
-module example.com/limit
-
-go 1.21
