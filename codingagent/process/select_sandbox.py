@@ -255,11 +255,13 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         with disk_errors("the sandbox can't be tested"):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
             (workspace := folder / "workspace").mkdir()
+            (data := folder / "data").mkdir()
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         # A home folder that can't be read is hidden enough.
         in_home = sorted(Path(os.environ.get("HOME") or "/").glob("*"))
         order = {
             "workspace": os.fspath(workspace),
+            "data": os.fspath(data),
             "outside": os.fspath(outside),
             "home_file": next((os.fspath(each) for each in in_home if each.is_file()), ""),
             "agent_pid": os.getpid(),
@@ -268,6 +270,10 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         sandbox = bubblewrap_for(workspace, (), folder / "tmp", has_network=False)
         if sandbox is None:
             raise WorkError("bubblewrap is not installed")
+        if sandbox.layer is not None:
+            stack.callback(forget_layer, sandbox.layer)
+        tools = ToolData((*sandbox.data.parts, Part("trial", "", data, data)), sandbox.data.variables)
+        sandbox = replace(sandbox, data=tools)
         runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
         line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
         outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
@@ -305,25 +311,6 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     return seen, told
 
 
-def lays_over() -> bool:
-    """Return whether the kernel lays a layer over folders of tools, where layers are kept; it is tried."""
-    import tempfile
-
-    with contextlib.ExitStack() as stack:
-        with disk_errors("the sandbox can't be tested"):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
-            for each in ("workspace", "data"):
-                (folder / each).mkdir()
-        data, own = folder / "data", folder / "workspace"
-        found = bubblewrap_for(own, (), folder / "tmp", has_network=False)
-        if found is None or found.layer is None:
-            return False
-        stack.callback(forget_layer, found.layer)
-        found = replace(found, data=ToolData((Part("trial", "", data, data),)))
-        runner = stack.enter_context(contextlib.closing(Runner(found, environment(os.environ))))
-        return not runner.run(f"echo >{data}/x", str(own), _PROOF_S, lambda _: None).exit_code
-
-
 # --- what this machine offers --------------------------------------------------------------------
 class Finding(Struct, frozen=True):
     """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
@@ -358,20 +345,18 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
         why = f"{program} could not be tested: {fault}"
         yield Finding("sandbox", False, why, is_needed=True)
         return
+    # No promise: a project works without.
+    lays_over, _ = promises.pop("tools' folders can be written")
     is_whole = all(holds is not False for holds, _ in promises.values())
     yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
     for name, (holds, detail) in promises.items():
         yield Finding(name, holds, detail, is_promise=True, is_needed=True)
-    yield _layers()
-
-
-def _layers() -> Finding:
-    where = "what commands write there goes to a layer of the project's"
-    if lays_over():
-        detail = f"{where}; `codingagent sandbox` lists them and the layer"
-        return Finding("tool folders", True, f"shown without their credentials; {detail}")
-    detail = "shown to read, without their credentials; caches begin empty for each project"
-    return Finding("tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)")
+    said = "shown without their credentials; what commands write there goes to a layer of the project's"
+    said = f"{said}; `codingagent sandbox` lists them and the layer"
+    if not lays_over:
+        said = "shown to read, without their credentials; caches begin empty for each project"
+        said = f"{said}: nothing can be laid over a folder here (overlayfs)"
+    yield Finding("tool folders", lays_over or None, said)
 
 
 def _git(workspace: Path) -> Finding:

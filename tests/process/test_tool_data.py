@@ -419,7 +419,7 @@ import os, sys
 from pathlib import Path
 sys.path[:0] = {sys.path!r}
 from codingagent.process.runner import Runner, environment
-from codingagent.process.select_sandbox import bubblewrap_for, lays_over
+from codingagent.process.select_sandbox import bubblewrap_for, prove_sandbox
 found = bubblewrap_for(Path({str(site.project)!r}), (), Path({str(site.root)!r}) / "own/tmp", False)
 runner = Runner(found, environment(os.environ))
 for line in (
@@ -430,7 +430,7 @@ for line in (
     outcome = runner.run(line, {str(site.project)!r}, 60, lambda _: None)
     print(outcome.output, outcome.failure, end="")
 runner.close()
-print(lays_over())
+print(prove_sandbox(Path("/var/tmp"))["tools' folders can be written"][0])
 """
     mount = f"mount -t overlay -o userxattr,{layers} overlay {site.root}/state"
     line = f"{mount} && exec {shlex.quote(sys.executable)} -c {shlex.quote(inside)}"

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import locale
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,7 +20,6 @@ from codingagent.cli.commands.common import home_was_found
 from codingagent.cli.commands.options import Json, told
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, system_reason
 from codingagent.process.bubblewrap import Unconfined
@@ -122,7 +120,6 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
             if said:
                 yield Finding("installation", holds, said)
     yield _encoding()
-    yield _terminal()
     editor = editor_of(os.environ)
     try:
         programs.command_line(editor)
@@ -195,20 +192,6 @@ def _encoding() -> Finding:
         return Finding("encoding", True, detail)
     remedy = "set PYTHONUTF8=1" if os.name == "nt" else "set LANG=C.UTF-8"
     return Finding("encoding", False, detail, f"{remedy} to see all characters")
-
-
-def _terminal() -> Finding:
-    if not is_terminal(sys.stdout):
-        return Finding("terminal", None, "the output is not a terminal: plain lines")
-    width = shutil.get_terminal_size().columns
-    if not is_living(sys.stdout):
-        detail = f"{width} columns, TERM={os.environ.get('TERM', '')}: plain lines"
-        return Finding("terminal", None, detail)
-    from codingagent.cli.terminal import Console
-
-    colours = Console().colours()
-    why = " (NO_COLOR is set)" if os.environ.get("NO_COLOR") else ""
-    return Finding("terminal", True, f"{width} columns, {colours}{why}")
 
 
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:
