@@ -292,22 +292,22 @@ def forget_layer_of(workspace: Path) -> bool:
 
 
 def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, str, str]], str]:
-    """Return what commands see of the person's tools: tool, how, path; and a line about the layer."""
+    """Return what commands see of tools: tool, how, path; and where the layer is, with its size."""
     shown = paths_to_show(settings, workspace)
     found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
     if found is None:
-        return [], "no sandbox: commands see all that you see, and write there"
+        return [], "none: without a sandbox commands see all that you see, and write there"
     read = "read only"
     parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts]
     parts += [("PATH", read, each) for each in found.tools]
     parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
-    told = "no layer: codingagent's state is in the workspace; what tools write is not kept"
+    told = "none: codingagent's state is in the workspace; what tools write is not kept"
     if sys.platform != "win32" and found.layer is not None:
         from codingagent.process.layer import size_of
 
         megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
-        told = f"the layer: {found.layer} ({megabytes})"
+        told = f"{found.layer} ({megabytes})"
     return seen, told
 
 

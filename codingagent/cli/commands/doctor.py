@@ -25,7 +25,7 @@ from codingagent.errors import CodingAgentError, UsageError, system_reason
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import editor_of
-from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings
+from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings, seen_folders
 from codingagent.storage import homes
 from codingagent.workspace import programs
 from codingagent.workspace.own_code import own_code_in
@@ -98,6 +98,7 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     try:
         homes.check_home(home, was_found=was_found)
         resolved, workspace = homes.settings_for(home, {}, os.environ)
+        _, layer = seen_folders(resolved.settings, workspace)
     except CodingAgentError as fault:
         yield Finding("home", False, str(fault), is_needed=True)
     else:
@@ -112,6 +113,7 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         origin = resolved.origins["workspace"]
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
+        yield Finding("layer", None, layer)
         places.append(workspace.resolve())
         is_open = resolved.settings.network or resolved.settings.sandbox == "off"
         yield from itertools.chain(*(_toolchains(each, is_open) for each in dict.fromkeys(places)))
