@@ -179,12 +179,6 @@ def _person_home() -> Path:
     return Path(os.environ.get("HOME") or Path("~").expanduser())
 
 
-def _named_programs(line: str) -> list[Path]:
-    """Return the programs that a shell line of the person's names by absolute paths, or below ~."""
-    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word) for word in _APART.split(line))
-    return [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
-
-
 def bubblewrap_for(
     workspace: Path,
     hidden: tuple[Path, ...],
@@ -201,7 +195,9 @@ def bubblewrap_for(
     if program is None:
         return None
     home, real, path = _person_home(), workspace.resolve(), persons_path()
-    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), _named_programs(check))
+    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{home}/", word) for word in _APART.split(check))
+    named = [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
+    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
     data = tool_data(path, home, real, persons_variables())
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
