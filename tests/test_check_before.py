@@ -130,6 +130,38 @@ def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(tmp_path
     assert (runs(tmp_path), checked(home)) == (1, ["CommandRan"])
 
 
+def test_it_runs_again_once_settings_that_it_sees_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does what a note says sees at once whether it helped: while it waits, and when it goes on."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("OWN_URL", "x")
+    words = ("new", *OPTIONS, "--check", f"{LOGGED} : ${{OWN_URL:?}}", "task")
+    with start_command("--home", str(tmp_path), *words, stdout=subprocess.PIPE) as process:
+        outbox, said = tmp_path / "outbox", b""
+        wait_until(lambda: any(outbox.glob("*_seq0001.txt")))
+        home = Home.at(tmp_path, create=False)
+        assert TOLD in request(home, 1)
+        assert command_line(tmp_path, "config", "set", "notify", "false").returncode == 0
+        (tmp_path / "config" / "codingagent" / "settings.toml").write_text('show = ["no"]\n', "utf-8")
+        (tmp_path / "config" / "codingagent" / "settings.toml").write_text("", "utf-8")
+        assert command_line(tmp_path, "config", "add", "pass_env", "OWN_URL").returncode == 0
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            if b"send it again" in line:
+                process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 130
+    assert b"your settings changed: what commands see changes with them" in said
+    assert b"your check passes already, before any change" in said
+    assert TOLD not in request(home, 1)
+    assert runs(tmp_path) == 2
+    assert command_line(tmp_path, "config", "add", "pass_env", "OTHER").returncode == 0
+    drop(home, RIGHT)
+    assert "your check passes already" in once(home)
+    assert runs(tmp_path) == 4
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("count", range(1, 9))
 def test_a_kill_while_a_session_begins_loses_nothing_and_runs_nothing_twice(
@@ -424,13 +456,58 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     assert "/elsewhere/tool is not visible in the sandbox" in shown
 
 
+@pytest.mark.with_git
+def test_what_a_projects_tools_will_lack_is_told_before_the_first_carry(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `new` the first two, by `doctor` each file; no longer once it is there, or with a network."""
+    (own_home / "bin").mkdir()
+    for name in ("node", "go", "cargo", "git"):
+        (own_home / "bin" / name).write_text("#!/bin/sh\n", "ascii")
+        (own_home / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(own_home / "bin"))
+    folder = tmp_path / "one" / "workspace"
+    folder.mkdir(parents=True)
+    files = {
+        "package.json": '{"devDependencies": {"a": "1"}}',
+        "go.mod": "module a\nrequire b v1\n",
+        "Cargo.toml": '[package]\nname = "a"\n[dependencies]\nb = { path = "../b" }\n',
+        "mix.exs": "defmodule A do\nend\n",
+        "pyproject.toml": "[tool.ruff]\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    fetch = "package.json: commands have no network, and its packages are not there: `npm install` first"
+    lost = "mix.exs: there is no program `mix` on your PATH"
+    _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
+    assert fetch in shown
+    assert shown.count("its packages are not there") == 2
+    assert lost not in shown
+    assert "its packages" not in begun(tmp_path / "one", "true", "t", "--network", "--sandbox", "require")[1]
+    (folder / "node_modules").mkdir()
+    (own_home / "go" / "pkg").mkdir(parents=True)
+    _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
+    assert lost in shown
+    assert "its packages" not in shown
+    said = command_line(tmp_path / "one", "doctor").stdout
+    assert "toolchain: package.json: its tool is on your PATH, and its packages are there" in said
+    assert f"toolchain: {lost}" in said
+    assert "pyproject" not in said
+
+
 LOOKUP = "python3 -c 'import socket; socket.getaddrinfo(\"a.invalid\", 1)'"
-HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config set show '~/data/models'"
+HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config add show '~/data/models'"
 # What fails, and what is told of it; nothing where the sandbox is not the cause.
 CAUSES = [
     ("cat ~/data/models/one.txt", HIDDEN),
     ("cd ~/data && cat models/one.txt", "in the sandbox ~/data is hidden"),
     ("own-wrapper", HIDDEN),
+    ("own-python", HIDDEN),
+    ("own-wrapper --help | grep -q x", HIDDEN),
+    ("own-python -c 'assert 1 > 2'", ""),
+    ("own-python -c 'import other'", ""),
+    ("echo ~/data/models; echo ok; echo 1 failed; exit 1", ""),
+    ("touch /usr/x", "the sandbox lets commands write to the workspace (not its .git)"),
     ("cat ~/.ssh/id_rsa", ""),
     ("echo ~/... '~/.' $HOME// ~//etc/passwd; exit 1", ""),
     ("cat /mnt$HOME/data/models/one.txt", ""),
@@ -441,6 +518,8 @@ CAUSES = [
         "commands do not see your variable OWN_URL: codingagent",
     ),
     ("sh -c ': \"${OWN_URL:?}\"'", "commands do not see your variable OWN_URL"),
+    ("sh -c ': \"${OWN_TOKEN:?}\"'", "commands do not see your variable OWN_TOKEN: it looks like a secret"),
+    ("sh -c ': \"${OWN_DSN:?}\"'", "commands do not see your variable OWN_DSN: it looks like a secret"),
     ("echo \"KeyError: 'OTHER_URL'\"; exit 1", ""),
     ("echo getaddrinfo EAI_AGAIN", ""),
 ]
@@ -456,19 +535,28 @@ def test_the_cause_in_the_sandbox_is_told_to_both(
     for name in ("data/models/one.txt", ".ssh/id_rsa", "bin/own-wrapper"):
         (own_home / name).parent.mkdir(parents=True, exist_ok=True)
         (own_home / name).write_text("#!/bin/sh\nexec cat ${HOME}/data/models/one.txt\n", "ascii")
-    (own_home / "bin" / "own-wrapper").chmod(0o755)
+    (own_home / "data" / "models" / "weights.py").touch()
+    (own_home / "bin" / "own-python").write_text(
+        '#!/bin/sh\n[ "$*" ] || set -- -c "import weights"\n'
+        'PYTHONPATH="$HOME/data/models" exec python3 "$@"\n',
+        "ascii",
+    )
+    for name in ("own-wrapper", "own-python"):
+        (own_home / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{own_home}/bin{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("OWN_URL", "x")
+    for name, value in (("URL", "x"), ("TOKEN", "x"), ("DSN", "postgres://me:aiR7ou2Nee9t@db/x")):
+        monkeypatch.setenv(f"OWN_{name}", value)
     home, shown = begun(tmp_path / "one", line, "t", "--sandbox", "require")
     if not said:
-        assert not re.search("is hidden|network is off|do not see", shown)
+        assert not re.search("is hidden|network is off|do not see|lets commands", shown)
         return
     assert f"note: {said}" in shown
+    assert "pass_env" not in shown or "secret" not in said
     assert f"Note: {said}" in request(home, 1)
     monkeypatch.setenv("CODINGAGENT_SHOW", f"{own_home}/data")
-    monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL")
+    monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL,OWN_TOKEN,OWN_DSN")
     _, shown = begun(tmp_path / "two", line, "t", "--sandbox", "require")
-    assert ("note:" in shown) == (line == LOOKUP)
+    assert ("note:" in shown) == (line in (LOOKUP, "touch /usr/x"))
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:

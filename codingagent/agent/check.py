@@ -7,8 +7,10 @@ longer it runs beside the person, who carries the request, and an answer that co
 import contextlib
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 from typing import get_args
 
@@ -30,15 +32,13 @@ from codingagent.model.events import (
     Refused,
     file_changes,
 )
-from codingagent.model.observations import Outcome
+from codingagent.model.observations import Outcome, digest_of
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session
-from codingagent.process.runner import environment
 from codingagent.storage.clock import now
-from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.workspace import Workspace
 
 # Files, the command that each means, and the expression of which it has a match then.
@@ -92,7 +92,8 @@ class Check:
             return self.is_running
         self.end()  # a kill interrupted it
         before = self._session.check_before
-        if check and (before is None or before.command != check):
+        is_same = before and before.command == check and before.settings in ("", self._seen)
+        if check and not is_same:
             context.checkpointer.before(hidden_files(context))
             self._log.record(entries.OperationStarted(0, Kind.CHECK, check, now()))
             # As with all commands: one whose start is lost would start twice.
@@ -128,10 +129,19 @@ class Check:
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
         sees = self._sees(event) if isinstance(event, CommandRan) else ""
-        is_news = is_told and check_outcome.is_news(event)
-        self._log.record(entries.CheckEnded(event, now(), started.subject, sees, is_news))
+        was_told = check_outcome.failure_before(self._session) is not None
+        is_news = is_told and (was_told or check_outcome.is_news(event))
+        ended = entries.CheckEnded(event, now(), started.subject, sees, is_news, self._seen)
+        self._log.record(ended)
         if self._session.checkpoints.before and self._session.phase in _BEFORE:
             self._context.checkpointer.after(says=False)
+
+    @property
+    def _seen(self) -> str:
+        """The digest of the settings that decide what commands see."""
+        settings, sandbox = self._context.settings, self._context.sandbox
+        seen = (settings.show, settings.pass_env, sandbox.tier, sandbox.has_network)
+        return digest_of(repr(seen).encode("utf-8", "replace"))[:12]
 
     @property
     def _operation(self) -> RunCommand:
@@ -142,14 +152,15 @@ class Check:
         """Say which program a check starts, or why it can't: a sandbox does not show all."""
         lost = check_outcome.lost_program(event)
         name = lost or next((word for word in event.command.split() if "=" not in word), "")
-        variables = environment(persons_variables(), self._context.settings.pass_env)
-        path = shutil.which(name, path=variables.get("PATH", "")) or ""
+        path = shutil.which(name, path=self._context.runner.variables.get("PATH", "")) or ""
         host = self._context.workspace.root / (name if "/" in name else path)
         if not lost:
             where = "here" if event.sandbox == "none" else "in the sandbox"
             return f"{where} `{name}` is {host}" if host.is_file() else ""
         if host.is_file():
-            return f"{host} is not visible in the sandbox: codingagent config set show {host.parent}"
+            place = os.path.normpath(host if host.parent == Path.home() else host.parent)
+            helps = f"codingagent config add show {shlex.quote(place)}"
+            return f"{host} is not visible in the sandbox: {helps}"
         return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
 
     def run(self, *, ends: bool) -> bool:

@@ -8,6 +8,7 @@ Over 500 lines: what is planned and what is done of it share the person's git, H
 """
 
 import contextlib
+import itertools
 import math
 import os
 import re
@@ -191,9 +192,15 @@ class PersonsRepository:
         """
         head, index = self._tree(self.head), self._indexed()
         chains, left = self._own(checkpoints, work, addable_of, {*head, *index}, tell)
-        how = self._on_disk if whole else partial(self._replayed, checkpoints)
-        wanted = how(chains, head, index)
+        kept, gone, more = self._kept(checkpoints, chains, head, index)
+        on_disk, renamed = self._on_disk(chains, head, index) if whole or gone else ({}, [])
+        wanted = on_disk if whole else self._replayed(checkpoints, kept, head, index)
         found = {path: new for path, new in wanted.items() if new != head.get(path)}
+        left += [] if whole and found else more
+        # HEAD would lose what has another name by now.
+        if parted := [new for old, new in renamed if old in found and new not in found]:
+            why = "you have renamed what the session moved: commit that first"
+            raise UsageError(f"{named(parted)}: {why} (git commit), or take both with --whole")
         if not found:
             why = "; ".join(left) or "HEAD has what the session changed"
             raise UsageError(f"there is nothing to commit: {why}")
@@ -229,21 +236,51 @@ class PersonsRepository:
         """
         chains, left = chains_of(checkpoints, work.steps)
         self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
-        addable, unadded, gone = addable_of(chains), [], []
-        found = {}
-        for path, chain in chains.items():
-            if path in addable or self._prefix + path in known:
-                found[self._prefix + path] = chain
-            elif self._is_there(self._prefix + path):
-                unadded.append(path)
-            elif chain[-1][1]:  # else the session made and deleted it
-                gone.append(path)
-        for paths, why in (
-            (unadded, "ignored by git, or of another repository"),
-            (gone, "you have deleted or renamed it: commit that with git"),
-        ):
-            left += [f"{named(paths)}: {why}"] if paths else []
-        return found, left
+        addable = addable_of(chains)
+        places = {self._prefix + path: path for path in chains}
+        unadded = {p for p, path in places.items() if not (path in addable or p in known)}
+        ignored = sorted(filter(self._is_there, unadded))
+        why = "ignored by git, or of another repository"
+        left += [f"{named([places[p] for p in ignored])}: {why}"] if ignored else []
+        return {p: chains[path] for p, path in places.items() if p not in ignored}, left
+
+    def _kept(
+        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
+    ) -> tuple[_Chains, list[str], list[str]]:
+        """Return the changes that the person has not taken back, as a stash does; files that are gone; words.
+
+        A file that is as it was between two steps, or as HEAD has it, has the changes before that one alone.
+        """
+        places = {path: path.removeprefix(self._prefix) for path in chains}
+        states = checkpoints.states(places.values())
+        now = {path: states[place] for path, place in places.items()}
+        others = {path: chain for path, chain in chains.items() if now[path] != chain[-1][1]}
+        as_head = self._as_head(head.keys() & index.keys() & others.keys())
+        kept: dict[str, Sequence[tuple[State | None, State | None]]] = {**chains}
+        for path, chain in others.items():
+            ends = [state for change in chain for state in change]
+            is_gone = now[path] is None and (path in index or path not in head)
+            count = 0 if is_gone else len(chain)
+            if now[path] in ends:
+                count = (len(ends) - ends[::-1].index(now[path])) // 2
+            kept[path] = chain[: 0 if path in as_head else count]
+        out = {path for path, chain in kept.items() if not chain}
+        gone = sorted(path for path in out if now[path] is None)
+        words = {
+            "you have deleted or renamed it: commit that with git": gone,
+            "you have taken the changes back, or stashed them (git stash pop)": sorted(out.difference(gone)),
+        }
+        told = ((why, [places[path] for path in paths]) for why, paths in words.items() if paths)
+        left = [f"{named(paths)}: {why}" for why, paths in told]
+        return {path: chain for path, chain in kept.items() if chain}, gone, left
+
+    def _as_head(self, paths: Collection[str]) -> set[str]:
+        """Return those tracked files that are on disk as in HEAD, of which git says so."""
+        if not paths:
+            return set()
+        self._run("update-index", "-q", "--refresh", ok=(0, 1))
+        differing = self._git("diff-index", "--name-only", "-z", "HEAD").split(b"\0")
+        return {*paths}.difference(map(text_of, differing), *self._hidden().values())
 
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(self._at / path)
@@ -284,13 +321,16 @@ class PersonsRepository:
             raise UsageError(f"{named(overlaps)}: {why}; {remedy}")
         return found
 
-    def _on_disk(self, chains: _Chains, head: _Tree, index: _Tree) -> dict[str, IndexEntry | None]:
-        """Return files as `git add` takes them now; of one that the person renamed, both names."""
+    def _on_disk(
+        self, chains: _Chains, head: _Tree, index: _Tree
+    ) -> tuple[dict[str, IndexEntry | None], list[tuple[str, str]]]:
+        """Return files as `git add` takes them now, and pairs of names of those that were renamed."""
         paths = {*chains}
         gone = {p for p, chain in chains.items() if chain[-1][1] and not self._is_there(p)}
         if gone or any(p not in head and chain[0][0] for p, chain in chains.items()):
             paths |= index.keys() ^ head.keys()
-            paths |= {*filter(None, map(text_of, self._git("ls-files", "-dz").split(b"\0")))}
+            listed = map(text_of, self._git("ls-files", "-doz", "--exclude-standard").split(b"\0"))
+            paths |= {path for path in listed if path and path[-1] != "/"}  # else of another repository
         with self._index() as variables:
             # git refuses a name that neither HEAD nor the disk has.
             data = _nul_ended(path for path in paths if path in head or self._is_there(path))
@@ -303,9 +343,9 @@ class PersonsRepository:
             why = "git takes it for another name of a file in HEAD"
             raise UsageError(f"{named(lost)}: {why}; commit the rename first (git commit)")
         names = [*map(text_of, told.split(b"\0"))]
-        both = (pair for pair in zip(names[1::3], names[2::3], strict=False))
-        more = (path for pair in both if not chains.keys().isdisjoint(pair) for path in pair)
-        return {path: now.get(path) for path in (*chains, *more)}
+        both = zip(names[1::3], names[2::3], strict=False)
+        renamed = [pair for pair in both if not chains.keys().isdisjoint(pair)]
+        return {path: now.get(path) for path in (*chains, *itertools.chain(*renamed))}, renamed
 
     def _merged(
         self, ours: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None

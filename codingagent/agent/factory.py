@@ -23,6 +23,7 @@ from codingagent.model.ui_events import Changes, Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
@@ -32,12 +33,12 @@ from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_programs import named_by_git
 from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import find_program, persons_variables, quoted
+from codingagent.workspace.programs import find_program, persons_path, persons_variables, quoted
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
-# How many of the files that are not attached are named.
-_LEFT_OUT_NAMED = 10
+# How many are named of the files that are not attached, and of project files whose tool lacks something.
+_LEFT_OUT_NAMED, _TOOLS_NAMED = 10, 2
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
@@ -190,6 +191,10 @@ def session_in(
             context.remark(_BARE)
         if session.is_new and find_program("git", place.root) is None:
             context.remark(_NO_GIT)
+        if session.is_new and not session.is_asking:
+            tools = lacking(sandbox, place.root, persons_path())
+            for told in [f"{file}: {lacks}" for file, lacks in tools if lacks][:_TOOLS_NAMED]:
+                context.remark(told)
         yield stack.enter_context(contextlib.closing(OpenSession(context, home, recipients)))
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.

@@ -21,7 +21,6 @@ from codingagent.policy.rules import Ask, Deny
 from codingagent.process.bubblewrap import Bubblewrap
 from codingagent.process.diagnosis import causes
 from codingagent.process.output import TRUNCATED, without_half
-from codingagent.process.runner import environment
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.real_paths import with_slashes
 
@@ -127,9 +126,8 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
         what = plain_text.plural(count, "background process was", "background processes were")
         notes += (f"{count} {what} ended with the command",)
     if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, Bubblewrap):
-        known, passed = persons_variables(), context.settings.pass_env
-        told = causes(sandbox, operation.command, output, known, environment(known, passed))
-        notes += tuple(map(hide, told))
+        seen = (persons_variables(), context.runner.variables)
+        notes += tuple(map(hide, causes(sandbox, operation.command, output, *seen)))
     return CommandRan(
         operation.command,
         outcome.exit_code,

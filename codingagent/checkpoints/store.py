@@ -218,6 +218,17 @@ class Checkpoints(Reader):
                     retried(partial(os.rename, git, aside))
         return left
 
+    def states(self, paths: Iterable[str]) -> dict[str, State | None]:
+        """Return what is at some paths now; of what can't be read, a state that no checkpoint has."""
+        found: dict[str, State | None] = {}
+        with contextlib.closing(self._ground()) as ground:
+            for path in paths:
+                found[path] = State("", 0)
+                with contextlib.suppress(OSError, OperationError):
+                    look = ground.look(path, self._limits.held_bytes)
+                    found[path] = look.state if look else None
+        return found
+
     def _ground(self) -> "_Ground":
         return _Ground(self._folder, dirfd.hidden_identities(self._hidden, self._folder))
 

@@ -1,6 +1,7 @@
 """Change the person's own settings; comments in their file stay."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomlkit
@@ -15,12 +16,20 @@ from codingagent.storage import atomic_write
 from codingagent.storage.settings_file import read_toml
 
 
-def set_value(path: Path, key: str, text: str) -> None:
-    """Set a setting to a value, which is written as on a command line: lists with commas."""
+def set_value(path: Path, key: str, text: str, kept: Sequence[str] | None = None) -> None:
+    """Set a setting to a value, which is written as on a command line: lists with commas.
+
+    With `kept` it is added to a list: to that of the file, or else to these.
+    """
     source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
     # Some variables are no settings.
     found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])
     value = getattr(found.settings, key)
+    if kept is not None:
+        if not isinstance(value, tuple):
+            raise UsageError(f"config add {key}: it is no list; use `config set`")
+        own = settings.resolve([Source(str(path), {key: read_toml(path).get(key, kept)})])
+        value = tuple(dict.fromkeys((*getattr(own.settings, key), *value)))
     _change(path, key, list(value) if isinstance(value, tuple) else value)
 
 
@@ -51,8 +60,11 @@ def _change(path: Path, key: str, value: object) -> None:
         document = tomlkit.parse(before)
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
+    old = document.get(key)
     if value is None:
         document.pop(key)
+    elif isinstance(value, list) and isinstance(old, list) and value[: len(old)] == old:
+        old.extend(value[len(old) :])
     else:
         document[key] = value
     text = tomlkit.dumps(document)

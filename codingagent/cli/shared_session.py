@@ -16,6 +16,7 @@ from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkEr
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.lock import HomeLock
 
@@ -43,9 +44,12 @@ class SharedSession:
         self,
         home: Home,
         screen: "Screen",
-        open_session: "Callable[[Session], contextlib.AbstractContextManager[OpenSession]]",
+        open_session: "Callable[[Session, Settings], contextlib.AbstractContextManager[OpenSession]]",
+        settings: Settings,
+        reread: Callable[[Session, Settings], Settings],
     ) -> None:
         self._home = home
+        self._settings, self._reread = settings, reread
         self._screen = screen
         self._open_session = open_session
         self._stack = contextlib.ExitStack()
@@ -107,8 +111,13 @@ class SharedSession:
             requests.announce(watched=False)
 
     def has_gone_on(self) -> bool:
-        """Return whether another process has worked on the session."""
-        return self.work.context.log.has_grown()
+        """Return whether another process has worked on the session, or settings of its commands changed."""
+        return self.work.context.log.has_grown() or self._has_new_settings()
+
+    def _has_new_settings(self) -> bool:
+        old, new = self._settings, self._reread(self.work.context.log.session, self._settings)
+        is_other = (old.show, old.pass_env) != (new.show, new.pass_env)
+        return is_other and not self._screen.is_passing
 
     def wait(self, until: Callable[[], _T]) -> _T:
         """Return what `until` returns. Meanwhile others may work on the session, unless its check runs."""
@@ -148,7 +157,10 @@ class SharedSession:
     def follow(self) -> None:
         """Say what another process did, open the session anew, and finish what is unfinished."""
         self._news += self.work.context.log.catch_up()
-        self._tell()
+        if is_new := self._has_new_settings():
+            self._screen.remark("your settings changed: what commands see changes with them")
+        if self._news or not is_new:
+            self._tell()
         self._open(self._home.sessions.load(self.work.requests.session.session_id))
         self.go_on()
 
@@ -192,7 +204,9 @@ class SharedSession:
         before = self._work
         self._work = None
         self._stack.close()
-        self._work = self._stack.enter_context(self._open_session(session))
+        if before is not None:
+            self._settings = self._reread(session, self._settings)
+        self._work = self._stack.enter_context(self._open_session(session, self._settings))
         if before is not None:
             requests, earlier = self._work.requests, before.requests
             # What it found is a request that the person has not been told of here.

@@ -19,7 +19,10 @@ for _runner, _kind, _pattern in re.findall(r" +(\S+) +(\S+) +(.*)\n", _SECTIONS.
     for _each in ("test", "block") if _kind == "both" else (_kind,):
         _rows = _RUNNERS.setdefault(_runner, {})
         _rows[_each] = f"{_rows.get(_each, '')}{_pattern}\n"
-_NAME = alternatives("".join(rows["test"] for rows in _RUNNERS.values()), re.MULTILINE)
+_NAME, _UNLOADED = (
+    alternatives("".join(rows.get(kind, "") for rows in _RUNNERS.values()), re.MULTILINE)
+    for kind in ("test", "load")
+)
 # Where a failure begins in the output of a runner, and where it ends at the latest.
 _BLOCKS = [
     (alternatives(rows["block"], re.MULTILINE), alternatives(rows.get("ends", r"\Z"), re.MULTILINE))
@@ -29,7 +32,9 @@ _BLOCKS = [
 _PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _SECTIONS.items()}
 _END, _COUNT = _PATTERNS["end"], _PATTERNS["count"]
 _NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]
-_STOPS_EARLY, _MISSING, _FAULT = (_PATTERNS[n] for n in ("stops early", "missing", "fault"))
+_STOPS_EARLY, _MISSING, _FAULT, _STATED = (
+    _PATTERNS[n] for n in ("stops early", "missing", "fault", "stated")
+)
 _VARYING, _ABOUT_TESTS, _PASSED = (_PATTERNS[n] for n in ("varying", "about tests", "passed"))
 _DIGITS, _PASSED_IN = _PATTERNS["digits"], _PATTERNS["passed in"]
 # By exit status, what a shell prints of a program that it does not find.
@@ -49,6 +54,8 @@ class Failures(Struct, frozen=True):
     is_whole: bool = False
     times: Mapping[str, int] = {}
     """How often each name was printed: tests in several files may have the same."""
+    unloaded: tuple[str, ...] = ()
+    """Those of the names that are files of tests: none of their tests ran."""
 
 
 class Compared(Struct, frozen=True):
@@ -76,7 +83,8 @@ def failures_in(event: CommandRan) -> Failures:
         and not (_MORE.search(text) or _STOPS_EARLY.search(command))
         and _ALONE.fullmatch(command) is not None
     )
-    return Failures(names, count or len(names), is_whole, times)
+    unloaded = tuple(dict.fromkeys(map(_named, _UNLOADED.finditer(text))))
+    return Failures(names, count or len(names), is_whole, times, unloaded)
 
 
 def _named(found: re.Match[str]) -> str:
@@ -152,19 +160,32 @@ def told_before(event: Event, sees: str) -> str:
         return "your check passes already, before any change"
     if lost_program(event):
         return f"your check can't start: {sees}"
-    missing, fault = _MISSING.search(event.output), _FAULT.search(event.output)
-    cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
-    if count := (found := failures_in(event)).count:
-        what = f"{count} {plural(count, 'test fails', 'tests fail')} before any change"
-        names = some(found.names, NAMED) if count > 1 or not cause else ""
+    missing, fault = _MISSING.search(event.output), _stated(event.output)
+    found, parts = failures_in(event), _failures(event.output)
+    unloaded = [part for part in parts if any(name in part[2] for name in found.unloaded)]
+    cause = _stated(event.output[slice(*unloaded[0][:2])].partition("\n")[2]) if unloaded else ""
+    if missing:
+        cause = f"{cause or missing[0]}: {sees}".removesuffix(": ")
+    if count := found.count:
+        lost = len(found.unloaded)
+        whats = [f"{count - lost} {plural(count - lost, 'test fails', 'tests fail')}"] * (count > lost)
+        if lost:
+            whats.append(f"{lost} {plural(lost, 'test file', 'test files')} did not load")
+        names = some(found.names, NAMED) if count > 1 or lost or not cause else ""
+        what = f"{' and '.join(whats)} before any change"
         return f"your check: {what}: {'; '.join(filter(None, (names, cause)))}".removesuffix(": ")
     if has_no_test:
-        return "your check ran no test" + (f": {fault[0].strip()}" if fault else "")
+        return f"your check ran no test: {fault}".removesuffix(": ")
     if event.ended_by == "time_limit":
         return f"your check did not end within {event.limit}, before any change"
-    last = event.output.rstrip().rpartition("\n")[2]
-    line = cause or plain_text.one_line((fault[0] if fault else last).strip())
+    line = cause or plain_text.one_line(fault or event.output.rstrip().rpartition("\n")[2].strip())
     return f"your check fails before any change: {line or f'exit code {event.exit_code}'}"
+
+
+def _stated(text: str) -> str:
+    """Return the line that states what is wrong; empty: none does."""
+    found = _STATED.search(text) or _FAULT.search(text)
+    return " ".join(found[found.lastindex or 0].split()) if found else ""
 
 
 def passed_in(event: CommandRan) -> str:
@@ -186,9 +207,26 @@ def lost_program(event: CommandRan) -> str:
     return found[1] if found else ""
 
 
-def brief(output: str, before: Sequence[str] = ()) -> str:
+def left_of(event: CommandRan, check: CommandRan, before: Sequence[str] = ()) -> str:
+    """Return the output of a command without the failures that `brief` shows of a check, too."""
+    ends = [(each.exit_code, each.ended_by) for each in (event, check)]
+    if event.command.strip() == check.command.strip() and ends[0] == ends[1]:
+        return ""
+    output, shown = event.output, _VARYING.sub("", brief(check, before))
+    if events.succeeded(event) or events.succeeded(check):
+        return output
+    for begin, end, _ in reversed(_failures(output) or [(0, len(output), "")]):
+        if _VARYING.sub("", output[begin:end]).strip() in shown:
+            output = output[:begin] + output[end:]
+    return output
+
+
+def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
     """Return what a model needs: failures whole, new ones first, equal ones counted, the end."""
-    text = _WARNINGS.sub("", output)
+    if events.succeeded(event):
+        last = "\n".join(event.output.strip().split("\n")[-NAMED:])
+        return passed_in(event) or plain_text.clip_middle(last, _BRIEF_CHARACTERS // 10)
+    text = _WARNINGS.sub("", event.output)
     text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
     if not (parts := _failures(text)):
         return plain_text.clip_middle(text, _BRIEF_CHARACTERS)

@@ -259,6 +259,8 @@ class CheckEnded(Tagged, frozen=True, tag="check_ended"):
     """Which program it is, where it ran before the first answer."""
     is_news: bool = False
     """It failed after the first request was written, which is to be rewritten with that."""
+    settings: str = ""
+    """The digest of the settings that it saw, where it ran before the first answer."""
 
 
 class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):

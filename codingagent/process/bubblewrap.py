@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
 from codingagent.process.names import listed, pairs
-from codingagent.process.tool_data import OFFLINE, ToolData
+from codingagent.process.tool_data import ALONE, OFFLINE, ToolData
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, file_id
 from codingagent.workspace.own_code import own_code_in
@@ -191,7 +191,7 @@ class Bubblewrap(Struct, frozen=True):
             head += ["--setenv", name, value]
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
-        chosen = {**(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
+        chosen = {**ALONE, **(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         layer = "" if self.layer is None else os.fspath(self.layer)
@@ -199,10 +199,11 @@ class Bubblewrap(Struct, frozen=True):
             _clear_set_aside(layer)
         return Confined((*head, "--", *told), chosen, handles, orders, layer, self.layer_bytes)
 
-    def shows(self, path: Path) -> bool:
-        """Return whether commands see a path of the person's, apart from what is hidden in what they see."""
-        seen = [each for part in self.data.parts for each in (part.target, part.real) if each]
-        return _is_within(path, (self.workspace, *_bound_roots(), *self.tools, *self.shown, *seen))
+    def unseen(self, paths: Iterable[Path]) -> list[Path]:
+        """Return which of the person's paths commands do not see, but for those hidden in what they see."""
+        data = (each for part in self.data.parts for each in (part.target, part.real) if each)
+        seen = {self.workspace, *_bound_roots(), *self.tools, *self.shown, *data}
+        return [each for each in paths if not _is_within(each, seen)]
 
     def confine_trial(self, line: str) -> Confined:
         """Return the bwrap command line for a trial line of our own, without the person's folders."""
@@ -455,4 +456,4 @@ def _opened_or_made(name: str, folder: int) -> int:
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:
-    return any(folder == path or folder in path.parents for folder in folders)
+    return not {path, *path.parents}.isdisjoint(folders)

@@ -80,13 +80,13 @@ def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
 class Runner:
     """Run one command at a time. Start it in the main thread; close it at the end.
 
-    `sandbox` confines the next command; `memory_bytes` limits each command's process tree.
+    `sandbox` confines the next command, which sees `variables`; `memory_bytes` limits its process tree.
     """
 
     def __init__(self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None) -> None:
         self._memory_bytes = memory_bytes
         self.sandbox = sandbox
-        self._variables = dict(variables)
+        self.variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._reading: Reading | None = None
         self._is_cancelled = False  # on Windows, where nothing else can reach it
@@ -141,7 +141,7 @@ class Runner:
             self._is_cancelled = False
             is_cancelled = lambda: self._is_cancelled  # noqa: E731
             limits = windows.CommandLimits(timeout_s, self._memory_bytes, is_cancelled)
-            outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
+            outcome = windows.run(command, str(folder), self.variables, limits, show, extras)
         else:
             outcome = self._run_supervised(command, folder, timeout_s, show, extras)
         told: dict[EndedBy, str] = {
@@ -164,7 +164,7 @@ class Runner:
             own = f"/proc/self/fd/{handle}"
             name = os.readlink(own) if os.path.islink(own) else str(folder)
             try:
-                confined = self.sandbox.confine(command, self._variables, name, extras.variables)
+                confined = self.sandbox.confine(command, self.variables, name, extras.variables)
             except OSError as fault:
                 return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
             for each in confined.handles:

@@ -17,6 +17,7 @@ from codingagent.workspace.dirfd import walk_names
 
 _SECTIONS = sections(__file__)
 OFFLINE = dict(each.split("=") for each in _SECTIONS["offline"].split())
+ALONE = dict(line.strip().split("=", 1) for line in _SECTIONS["alone"].splitlines())
 _PART = lazy_pattern(r"([+!?=]?)(?:(\w+)=)?(.*?)(?://(.*))?")
 _BASES = {
     ".cache": "XDG_CACHE_HOME",

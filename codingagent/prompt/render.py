@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
-from codingagent.model.check_outcome import brief, compared, failure_before
+from codingagent.model.check_outcome import brief, compared, failure_before, left_of
 from codingagent.model.events import CommandRan, Denied, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
@@ -389,7 +389,7 @@ def check_lines(session: Session) -> list[str]:
     assert event is not None, "one of them is there"
     event = replace(event, notes=(*event.notes, *[told] * bool(told)))
     if isinstance(event, CommandRan):
-        event = replace(event, output=brief(event.output, old))
+        event = replace(event, output=brief(event, old))
     return [results.lines_of(event, is_check=True)]
 
 
@@ -401,10 +401,10 @@ def _told_once(event: Event, session: Session) -> Event:
     if (
         isinstance(event, CommandRan)
         and isinstance(check, CommandRan)
-        and event.command.strip() == check.command.strip()
-        and (event.exit_code, event.ended_by) == (check.exit_code, check.ended_by)
+        and (left := left_of(event, check, compared(session).old)) != event.output
     ):
-        return replace(event, output="", notes=(*event.notes, f"see {Kind.CHECK} below"))
+        notes = [note for note in event.notes if note not in check.notes]
+        return replace(event, output=left, notes=(*notes, f"see {Kind.CHECK} below"))
     return event
 
 

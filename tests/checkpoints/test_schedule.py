@@ -151,7 +151,9 @@ class Reader:
 @contextlib.contextmanager
 def shared(live: LiveSession) -> Iterator[SharedSession]:
     """Yields the session as the loop that waits has it."""
-    work = SharedSession(live.home, Screen(sys.stdout), lambda _: contextlib.nullcontext(live.work))
+    opened = contextlib.nullcontext(live.work)
+    how = (lambda *_: opened, live.work.context.settings, lambda _, now: now)
+    work = SharedSession(live.home, Screen(sys.stdout), *how)
     with live.home.lock.held(), work.opened(live.work.requests.session):
         yield work
 

@@ -443,6 +443,9 @@ MOVE = "[RUN_COMMAND]\nmv shop.py new.py\n[/RUN_COMMAND]\n"
 NEW = '[CREATE_FILE path="new.py"]\nG\n[/CREATE_FILE]\n'
 UNCOMMITTED = "you have not committed it yet"
 STAGED = "you have staged that cart.py is deleted or renamed"
+BACK = "cart.py: you have taken the changes back, or stashed them (git stash pop)"
+MOVED = "[RUN_COMMAND]\nmv cart.py new.py\n[/RUN_COMMAND]\n"
+PARTED = "newer.py: you have renamed what the session moved"
 # What the person does before and after an answer; what is said then, and what `--whole` commits.
 RENAMES = {
     "git mv": (
@@ -499,6 +502,16 @@ RENAMES = {
         "you have deleted or renamed it",
         "",
     ),
+    "git mv of what was moved": (
+        "",
+        MOVED,
+        "!git add -A; git mv new.py newer.py",
+        PARTED,
+        "R\tcart.py\tnewer.py",
+    ),
+    "mv of what was moved": ("", MOVED, "!mv new.py newer.py", PARTED, "R\tcart.py\tnewer.py"),
+    "git mv of it, and back": ("", MOVED, "!git add -A; git mv new.py cart.py", BACK, ""),
+    "stashed": ("", EDIT.format("cart.py", "g", "G"), "stash -q", BACK, ""),
     "of a new file": (
         "",
         NEW,
@@ -538,7 +551,22 @@ def test_what_the_person_renamed_or_deleted(repository: Repository, case: str) -
         assert {re.sub(r"R\d+", "R", line) for line in repository.committed()} == {whole}
         assert repository.status == (["R  a/y -> b/y"] if case == "a folder" else [])
     else:
-        assert "(git commit)" in (said := repository.commit("--whole", ok=2)) or "with git" in said
+        said = repository.commit("--whole", ok=2)
+        assert re.search(r"\(git commit\)|with git|git stash pop", said)
+
+
+def test_what_the_person_took_back_is_not_committed(repository: Repository) -> None:
+    """All of it, or what came after a state that is there again; the rest is."""
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + MOVED.replace("cart.py", "gone.txt"))
+    repository.git("add", "cart.py")
+    repository.turn(EDIT.format("cart.py", "a", "A") + DONE)
+    repository.git("restore", "cart.py", "gone.txt")
+    said = repository.commit()
+    assert "not in it: gone.txt: you have taken the changes back" in said
+    assert repository.committed() == {"M\tcart.py", "A\tnew.py"}
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
+    assert repository.status == []
 
 
 def test_the_message_is_edited(repository: Repository) -> None:

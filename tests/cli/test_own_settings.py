@@ -86,9 +86,28 @@ def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
     assert kept.read_bytes() == end.join(lines).encode()
 
 
+def test_add_keeps_what_is_set(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A remedy must not undo an earlier one; for one workspace it begins with what counts there."""
+    path = settings_file.path_of()
+    path.parent.mkdir(parents=True)
+    path.write_text('show = [\n  "~/a", # mine\n]\n', "utf-8")
+    for words in (("show", "~/b,~/c"), ("show", "~/b"), ("pass_env", "A"), ("pass_env", "B", "--here")):
+        assert run(home, "config", "add", *words) == 0
+    assert "says otherwise" not in capsys.readouterr().err
+    assert "".join(row(home, capsys, "show")).startswith("~/a,~/b,~/cyour")
+    assert "# mine" in path.read_text("utf-8")
+    assert "".join(row(home, capsys, "pass_env")).startswith("A,Byour")
+    assert 'pass_env = ["A"]' in path.read_text("utf-8")
+    assert run(home, "config", "add", "pass_env", "C") == 0
+    assert "but here your settings here says otherwise" in capsys.readouterr().err
+
+
 @each_row(
     "words",
     [
+        ("add", "diff", "full"),
+        ("add", "zzz", "1"),
+        ("add", "zzz", "1", "--here"),
         ("set", "zzz", "1"),
         ("set", "home", "/tmp"),
         ("set", "command_timeout", "soon"),

@@ -1,6 +1,7 @@
 """What the output of a check says, as the person is told before any change; checks.txt has a line a case."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ def told(case: tuple[Any, ...]) -> str:
     return f"{words}{' (all known)' * is_whole}"
 
 
+def brief(output: str, before: Sequence[str] = ()) -> str:
+    return check_outcome.brief(ran("check", 1, output), before)
+
+
 def printed_by(runner: str) -> str:
     """Return what a runner printed, as a request shows it; its version is in the file's name."""
     file = Path(__file__).parent / "runners" / f"{runner}.txt"
@@ -50,7 +55,7 @@ def test_failures_of_the_common_runners_are_read(runner: str, expected: str) -> 
     """Their own output, recorded: names, the first failure; nothing that a test which passes printed."""
     assert read(runner) == expected
     assert "fetch keys" not in read(runner).partition(" | ")[0]
-    assert len(check_outcome.brief(printed_by(runner))) < 6200
+    assert len(brief(printed_by(runner))) < 6200
 
 
 def test_several_runners_in_one_output_are_read_in_turn() -> None:
@@ -60,7 +65,7 @@ def test_several_runners_in_one_output_are_read_in_turn() -> None:
     names = check_outcome.failures_in(ran("make test", 1, output)).names
     assert names[1:4:2] == ("calc.test.ts > Calc > adds", "TestAdds/two")
     assert names[-2:] == ("Calc of two divides", "a.py::test_a")
-    told = check_outcome.brief(output)
+    told = brief(output)
     assert "AssertionError: expected 3 to be 4" in told
     assert "_____ test_a _____\na.py:3: E\n" in told
 
@@ -122,9 +127,9 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     )
     text += "=== warnings summary ===\na.py:1: DeprecationWarning\n-- Docs: https\n"
     text += "=== short test summary info ===\nFAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n"
-    told = check_outcome.brief(text * 3)
+    told = brief(text * 3)
     assert len(told) < 6100
-    told = check_outcome.brief(text)
+    told = brief(text)
     assert told.startswith("=== FAILURES ===\n_________ test_0 _________\n")
     assert told.count("raise ConnectionError") == 2
     assert "… 19 more fail in the same way: test_3, test_5, test_7 and 16 more\n" in told
@@ -132,17 +137,49 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     assert "PASSED" not in told
     assert told.endswith("FAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n")
     assert "left out" not in told
-    old = check_outcome.brief(text, ["a.py::test_0", "a.py::test_1"])
+    old = brief(text, ["a.py::test_0", "a.py::test_1"])
     assert old.startswith("=== FAILURES ===\n_________ test_2 _________\n")
-    long = check_outcome.brief("".join(failed(f"test_{n}", f"assert {'x' * n * 99}") for n in range(9)))
+    long = brief("".join(failed(f"test_{n}", f"assert {'x' * n * 99}") for n in range(9)))
     assert "more failures left out" in long
     assert len(long) < 6100
-    assert check_outcome.brief("x\n" * 9) == "x\n" * 9
+    assert brief("x\n" * 9) == "x\n" * 9
+
+
+def test_of_a_check_that_passes_the_summary_is_shown() -> None:
+    """What passed says nothing: a model is not sent a page of it each turn."""
+    page = "".join(f"src/a{n}.py  {n}  0  100%\n" for n in range(90))
+    for output, shown in (
+        (f"{page}5 passed, 1 skipped in 0.31s\n", "5 passed, 1 skipped"),
+        (f"{page}Tests:       3 passed, 3 total\nTime: 1 s\nRan all test suites.\n", "3 passed, 3 total"),
+        (f"{page}a\nb\nc\n\n", "a\nb\nc"),
+        ("", ""),
+    ):
+        assert check_outcome.brief(ran("make", 0, output)) == shown
+    assert len(check_outcome.brief(ran("make", 0, "x" * 9_000))) < 700
+
+
+def test_a_failure_that_a_command_and_the_check_print_is_shown_once() -> None:
+    """By the check, which ran last; another failure of the command stays, and so does what only it prints."""
+    check = printed_by("vitest-4.1.12")
+    again = re.sub(r"\d+(?=ms\b)", "77", check)
+
+    def left(output: str, code: int = 1) -> str:
+        return check_outcome.left_of(ran("npx vitest run", code, output), ran("npm test", 1, check))
+
+    assert "expected 3 to be 4" in again
+    assert "expected 3 to be 4" not in left(again)
+    assert "AssertionError: other" in left(again.replace("expected 3 to be 4", "other"))
+    assert left(again, 0) == again
+    error = "cc -c a.c\na.c:1:1: error: unknown type name 'foo'\n"
+    make = ran("make && ./test", 2, error + "make: *** [Makefile:2: test] Error 1\n")
+    assert check_outcome.left_of(ran("cc -c a.c", 1, error), make) == ""
+    assert check_outcome.left_of(ran("cc -c a.c", 1, f"{error}b.c: error\n"), make) == f"{error}b.c: error\n"
+    assert check_outcome.left_of(ran(" make && ./test", 2, "other"), make) == ""
 
 
 @pytest.mark.parametrize("text", ["x" + " " * 20_000, "a > " * 5_000, "1) a::b" * 3_000])
 def test_no_line_of_an_output_takes_long_to_look_through(text: str) -> None:
     """A command may print anything: as long a line as an output may have costs no square of its length."""
     with cpu_below(3):
-        check_outcome.brief(text)
+        brief(text)
         check_outcome.failures_in(ran("x", 1, text))

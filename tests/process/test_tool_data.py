@@ -461,8 +461,14 @@ def test_without_network_tools_are_told_not_to_try(site: Site) -> None:
     """Tools' retries end at once; what the person passes is theirs, and with network nothing is set."""
     assert site.says("echo $PIP_RETRIES $UV_OFFLINE $GOPROXY") == "0 1 off"
     assert site.says("echo $PIP_RETRIES $UV_OFFLINE", site.sandbox(has_network=True)) == ""
-    said = site.run("echo $GOPROXY", variables={"GOPROXY": "file:///proxy"}).output
-    assert said == "file:///proxy\n"
+    theirs = {"GOPROXY": "file:///proxy", "GRADLE_OPTS": "-Xmx2g"}
+    assert site.run("echo $GOPROXY $GRADLE_OPTS", variables=theirs).output == "file:///proxy -Xmx2g\n"
+
+
+@pytest.mark.parametrize("has_network", [False, True])
+def test_no_daemon_is_started_that_would_end_with_the_command(site: Site, *, has_network: bool) -> None:
+    said = site.says("echo $GRADLE_OPTS", site.sandbox(has_network=has_network))
+    assert "-Dorg.gradle.daemon=false" in said
 
 
 def test_the_system_tells_its_processors_and_has_shared_memory(site: Site) -> None:
@@ -537,5 +543,5 @@ def test_the_sandbox_says_what_is_seen(site: Site) -> None:
     """For a diagnosis: whether a path is hidden."""
     filled(site)
     sandbox = site.sandbox()
-    assert sandbox.shows(site.home / ".npm" / "_cacache" / "x")
-    assert not sandbox.shows(site.home / ".ssh" / "id")
+    key = site.home / ".ssh" / "id"
+    assert sandbox.unseen([site.home / ".npm" / "_cacache" / "x", key]) == [key]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,17 @@ def settings_of(
     return homes.kept_settings(home.root, session, resolved, executes=executes)
 
 
+def _reread(home: Home, options: dict[str, object], state: Session, now: Settings) -> Settings:
+    """Return the settings of a session at work with what was set meanwhile, here or by another process."""
+    from codingagent.process.select_sandbox import paths_to_show
+
+    with contextlib.suppress(UsageError):  # half of a file is not obeyed, nor what can't be shown
+        new = settings_of(home, state, options)
+        paths_to_show(new, Path(state.workspace))
+        now = replace(now, show=new.show, pass_env=new.pass_env)
+    return replace(now, check=state.check)
+
+
 def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
     """Return the inbox as a session sees it: files from before it began are ignored."""
     from codingagent.cli.inbox_loop import Inbox
@@ -138,9 +150,7 @@ def opened(  # noqa: PLR0913
     terms = (given.yes, given.accept_formats, screen.sees_changes)
 
     @contextlib.contextmanager
-    def open_session(state: Session) -> "Iterator[OpenSession]":
-        # Another process may have named another check.
-        own = settings if state is session else replace(settings, check=state.check)
+    def open_session(state: Session, own: Settings) -> "Iterator[OpenSession]":
         shown = screen.record, screen.any_key
         person = context.Person(screen.show, shared.ask, *terms, *shown)
         with factory.session_in(home, state, own, person, recipients) as work:
@@ -149,7 +159,7 @@ def opened(  # noqa: PLR0913
             screen.changes = work.changes
             yield work
 
-    shared = SharedSession(home, screen, open_session)
+    shared = SharedSession(home, screen, open_session, settings, partial(_reread, home, given.settings))
     with shared.opened(session):
         yield shared
 

@@ -24,8 +24,10 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, system_reason
+from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import editor_of
-from codingagent.process.select_sandbox import Finding, findings
+from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings
 from codingagent.storage import homes
 from codingagent.workspace import programs
 from codingagent.workspace.own_code import own_code_in
@@ -113,6 +115,8 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
         places.append(workspace.resolve())
+        is_open = resolved.settings.network or resolved.settings.sandbox == "off"
+        yield from itertools.chain(*(_toolchains(each, is_open) for each in dict.fromkeys(places)))
     for code in {own_code_in(each) for each in places if not is_too_much(each)}:
         for holds, said in ((False, code.fault or code.remark), (None, code.shared)):
             if said:
@@ -126,6 +130,14 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     except UsageError as fault:
         remedy = "set EDITOR to use `new --edit` and `paste --editor`"
         yield Finding("editor", False, str(fault), remedy)
+
+
+def _toolchains(place: Path, has_network: bool) -> Iterator[Finding]:
+    """Yield what commands will lack for the project files in a folder."""
+    sandbox = bubblewrap_for(place, (), place, has_network) or Unconfined()
+    for file, lacks in lacking(sandbox, place, programs.persons_path()):
+        found = lacks or "its tool is on your PATH, and its packages are there or need none"
+        yield Finding("toolchain", not lacks, f"{file}: {found}")
 
 
 def _clipboard() -> Finding:

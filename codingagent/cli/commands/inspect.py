@@ -295,18 +295,21 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
     from codingagent.cli import edit_settings
     from codingagent.storage import settings_file
 
-    workspace: Path | None = None
+    workspace, found = None, None
     if here:
-        _, workspace = homes.settings_for(root, {}, os.environ)
+        found, workspace = homes.settings_for(root, {}, os.environ)
         if not settings_file.is_out_of_reach(workspace):
             raise UsageError(f"your settings are in {workspace}, where an answer can write them")
     path = settings_file.path_of(workspace)
     match words:
         case ["set", "workspace", _] if here:
             raise UsageError("the settings of a workspace can't name another; leave out --here")
-        case ["set", key, *value] if value:
-            edit_settings.set_value(path, key, ",".join(value))
-            fail(f"{key} is set in {path}")
+        case ["set" | "add" as how, key, *value] if value:
+            kept = getattr(found and found.settings, key, ()) if how == "add" else None
+            edit_settings.set_value(path, key, ",".join(value), kept)
+            now, _ = homes.settings_for(root, {}, os.environ)
+            is_lower = now.origins[key] != ("your settings here" if here else "your settings")
+            fail(f"{key} is set in {path}" + f"; but here {now.origins[key]} says otherwise" * is_lower)
         case ["unset", key]:
             was_there = edit_settings.unset(path, key)
             fail(f"{key} is {'no longer' if was_there else 'not'} set in {path}")
@@ -314,7 +317,8 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
             edit_settings.edit(path)
         case _:
             raise UsageError(
-                "use `config set KEY VALUE`, `config unset KEY`, `config edit` or `config policy`"
+                "use `config set KEY VALUE`, `config add KEY VALUE`, `config unset KEY`, `config edit` or"
+                " `config policy`"
             )
 
 

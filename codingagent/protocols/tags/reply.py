@@ -62,11 +62,13 @@ _EMPTY_FENCE = lazy_pattern(
     r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(?:[ \t]*(?:\[(?:REPLY|END)\b[^\n]*)?\n)*[ \t]*\1[`~]*[ \t]*$",
     re.MULTILINE,
 )
-# A tag that no reading found: behind a line number, joined to its body. Prose names no attribute.
+# A tag that no reading found: behind a line number, joined to its body. Prose names no attribute, and the
+# closing tag of a command without a body is nothing.
+_ANY_TAG = "|".join(commands.HAS_BODY).replace("_", r"\\?_")
+_TAG_OF_BODY = "|".join(tag for tag, has in commands.HAS_BODY.items() if has).replace("_", r"\\?_")
 _ATTEMPT = lazy_pattern(
-    r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?\[\\?(?:/\\?(?:NAMES)\\?\]|(?:NAMES)[ \t]+\w+[ \t]*=)".replace(
-        "NAMES", "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
-    ),
+    r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?"
+    rf"\[\\?(?:/\\?(?:{_TAG_OF_BODY})\\?\]|(?:{_ANY_TAG})[ \t]+\w+[ \t]*=)",
     re.MULTILINE,
 )
 _BELOW = lazy_pattern(r"\n?(\s*)([^\n]*)")

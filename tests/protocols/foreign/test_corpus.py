@@ -2,7 +2,8 @@
 
 A folder is a case: `reply.txt`, the workspace `before/` and `after/` (the same, if there is none), and in
 `problem.txt` a line for each thing that is said: part of a problem, a refusal or a note (`note: `).
-A case without that file must have no problem and no refusal. `answer_x_y` finds the workspace of `answers/x-y`.
+A case without that file must have no problem and no refusal. `answer_x_y` finds the workspace of
+`answers/x-y`.
 """
 
 from itertools import cycle
