@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines
+from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines, turns
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -28,7 +28,8 @@ _THOUGHT = lazy_pattern(
 # What ends a draft, all of it before: the final channel of a model that writes several, or its last thought.
 _FINAL = lazy_pattern(
     r"(?:<\|start\|>assistant)?<\|channel\|?>[ \t]*final\b[^\n<\[]*(?:<\|message\|?>)?"
-    r"|<\|END_(?:THINKING|OF_THOUGHT)\|>|^assistantfinal(?![a-z])|^\.\.\. ?done thinking\.?$",
+    r"|(?i:<\|END_(?:OF_)?(?:THINKING|THOUGHT)\|>)|<unused95>|^assistantfinal(?![a-z])"
+    r"|^(?:\.{3}|…) ?done thinking\.?$",
     re.MULTILINE,
 )
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
@@ -171,5 +172,6 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),
     Rule("encoded markers", "", _encoded_markers),
+    Rule("words of the chat", "", turns.doubt),
     Rule("rendered", "", rendered.doubt),
 )
