@@ -460,7 +460,10 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
 def test_what_a_projects_tools_will_lack_is_told_before_the_first_carry(
     tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By `new` the first two, by `doctor` each file; no longer once it is there, or with a network."""
+    """By `new` the first two, by `doctor` each file; no longer once it is there, or with a network.
+
+    The check runs anew then, before the first answer.
+    """
     (own_home / "bin").mkdir()
     for name in ("node", "go", "cargo", "git"):
         (own_home / "bin" / name).write_text("#!/bin/sh\n", "ascii")
@@ -479,12 +482,14 @@ def test_what_a_projects_tools_will_lack_is_told_before_the_first_carry(
         (folder / name).write_text(text, "utf-8")
     fetch = "package.json: commands have no network, and its packages are not there: `npm install` first"
     lost = "mix.exs: there is no program `mix` on your PATH"
-    _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
+    home, shown = begun(tmp_path / "one", "test -d node_modules", "t", "--sandbox", "require")
     assert fetch in shown
     assert shown.count("its packages are not there") == 2
     assert lost not in shown
-    assert "its packages" not in begun(tmp_path / "one", "true", "t", "--network", "--sandbox", "require")[1]
     (folder / "node_modules").mkdir()
+    drop(home, RIGHT)
+    assert "your check passes already, before any change" in once(home)
+    assert "its packages" not in begun(tmp_path / "one", "true", "t", "--network", "--sandbox", "require")[1]
     (own_home / "go" / "pkg").mkdir(parents=True)
     _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")
     assert lost in shown

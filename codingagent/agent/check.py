@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import get_args
@@ -38,6 +39,7 @@ from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session
+from codingagent.process.diagnosis import lacking
 from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
 
@@ -136,11 +138,12 @@ class Check:
         if self._session.checkpoints.before and self._session.phase in _BEFORE:
             self._context.checkpointer.after(says=False)
 
-    @property
+    @cached_property
     def _seen(self) -> str:
-        """The digest of the settings that decide what commands see."""
+        """The digest of what decides what commands see: settings, and what a project's tools lack."""
         settings, sandbox = self._context.settings, self._context.sandbox
-        seen = (settings.show, settings.pass_env, sandbox.tier, sandbox.has_network)
+        lacks = lacking(sandbox, self._context.workspace.root, self._context.runner.variables.get("PATH", ""))
+        seen = (settings.show, settings.pass_env, sandbox.tier, sandbox.has_network, *lacks)
         return digest_of(repr(seen).encode("utf-8", "replace"))[:12]
 
     @property

@@ -15,9 +15,9 @@ from codingagent.editing import (
     answer_checks,
     apply,
     body_repair,
+    counted_lines,
     diff,
     elisions,
-    line_numbers,
     notebooks,
     places,
     syntax_check,
@@ -137,10 +137,10 @@ def _edit(
     hidden = context.secrecy.hide(shown, path)
     try:
         if isinstance(change, LineRange) and order.counted is not None:
-            change, told = line_numbers.counted(change, _lines(order.counted), _lines(hidden), path)
+            change, told = counted_lines.counted(change, _lines(order.counted), _lines(hidden), path)
             operation, notes = replace(operation, change=change), notes + (told,) * bool(told)
         elif isinstance(change, LineRange) and apply.shift_at(earlier, change.start_line):
-            raise line_numbers.moved(change, _lines(hidden))
+            raise counted_lines.moved(change, _lines(hidden))
         edited = answer_checks.apply_edit(operation, shown, earlier)
         is_same = shown == text.text
         new = edited.text if is_same else notebooks.written(text.text, edited.text)

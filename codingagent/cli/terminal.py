@@ -51,13 +51,6 @@ _NOTIFIERS["xterm-kitty"] = "\x1b]99;;"
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
-_COLOUR_SYSTEMS = {
-    "standard": "16 colours",
-    "256": "256 colours",
-    "truecolor": "16 million colours",
-    "windows": "16 colours",
-}
-
 
 class _Sign:
     """A sign of life: what goes on, how far, for how long, and the last line that came of it."""
@@ -331,9 +324,6 @@ class Console(Lines):
             words.append("-FRX")
         os.environ["PAGER"] = for_system([program, *words])
         pydoc.pager(shown)
-
-    def colours(self) -> str:
-        return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
     def flush(self, notice: ui.Waiting | None = None) -> None:
         if notice is None or self._keys is None or self.is_passing:

@@ -14,7 +14,7 @@ from typing import NoReturn
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, file_kinds, indentation, shapes
+from codingagent.editing import blank_lines, characters, file_kinds, indentation, line_numbers
 from codingagent.editing.characters import Ground
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Rule
@@ -33,8 +33,6 @@ LABEL = lazy_pattern(
 )
 """What a code box shows above its text, with the name of its language or without."""
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
-# No value of a mapping begins so.
-_NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
@@ -141,7 +139,7 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
 
 def _numbers(case: BodyCase) -> list[str] | None:
     is_program = file_kinds.is_program(case.path)
-    bare, is_doubtful = shapes.without_numbers(case.lines, case.ground, is_program=is_program)
+    bare, is_doubtful = line_numbers.restore(case.lines, case.ground, is_program=is_program)
     if bare is not None:
         return bare
     if is_doubtful:
@@ -151,45 +149,22 @@ def _numbers(case: BodyCase) -> list[str] | None:
     found = [_NUMBERED.match(line) for line in case.lines]
     if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
         return None
-    numbers = [int(each[1]) for each in found if each is not None]
-    first = numbers[0]
-    if numbers != list(range(first, first + len(numbers))):
-        if is_program and all(map(shapes.OURS.match, case.lines)):
-            case.refuse("each line begins with a number, and the numbers are not consecutive")
+    numbers = [int(each[1]) for each in found if each]
+    is_counted = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+    if any(map(_NUMBERED.match, case.ground.replaced)) or case.ground.parses_with(case.lines):
         return None
-    if any(map(_NUMBERED.match, case.ground.replaced)):
-        return None
-    bare = [line[each.end() :] for line, each in zip(case.lines, found, strict=True) if each]
-    mark = "".join(sorted({each[2] or each[3] for each in found if each}))
-    if mark not in "\t→" and all(line.startswith(" ") for line in bare if line):
-        bare = [line.removeprefix(" ") for line in bare]
-    lead = blanks(_first_line(case.ground.replaced))
-    is_deep = len(bare) == 1 and lead != "" and blanks(bare[0]) == lead
-    if case.is_proven(bare) or _are_numbers(case, mark, first, is_deep=is_deep):
-        return bare
-    if len(bare) > 1:
-        case.say(f"each line begins with its number, {DOUBT}")
-    elif is_program:
-        old = _first_line(case.ground.replaced)
-        if old and indentation.is_alike(bare[0], old):
-            case.refuse("it begins with a line number")
-    return None
-
-
-def _are_numbers(case: BodyCase, mark: str, first: int, *, is_deep: bool) -> bool:
-    """Return whether no text of the kind begins its lines so; one line is little to go by."""
-    is_ours = mark == "|" and first == case.ground.start + 1
-    if is_ours and (case.ground.lines or (len(case.lines) > 2 and case.lines[0].startswith("  "))):
-        return True
-    if not file_kinds.is_program(case.path) or is_deep:
-        return is_deep
-    is_shell = file_kinds.ending(case.path) == "sh"
-    is_padded = mark == "\t" and case.lines[0].startswith("  ")
-    if len(case.lines) < 2 and not (is_ours or is_shell or is_padded):
-        return False
+    bare = [
+        line[each.end() :].removeprefix(" ") for line, each in zip(case.lines, found, strict=True) if each
+    ]
+    is_ours = all(map(line_numbers.OURS.match, case.lines))
     # Numbers with a colon may be the keys of a mapping.
-    is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
-    return mark != ":" or not is_yaml or any(map(_NESTED.match, case.lines))
+    is_key = file_kinds.ending(case.path) in ("yml", "yaml") and ":" in {each[2] for each in found if each}
+    is_copied = is_ours and (is_counted or is_program or numbers[0] == case.ground.start + 1)
+    if is_copied or (is_counted and is_program and not is_key) or case.is_proven(bare):
+        case.refuse("each of its lines begins with a number")
+    if is_counted:
+        case.say(f"each line begins with its number, {DOUBT}")
+    return None
 
 
 def _marks(case: BodyCase) -> None:
@@ -225,16 +200,16 @@ def _lead(case: BodyCase) -> list[str] | None:
     return None
 
 
-def _trail(case: BodyCase) -> list[str] | None:
+def _trail(case: BodyCase) -> None:
     words = [line for line in case.lines if line.strip()]
     if not words or not all(line[-1] in " \t" for line in words):
-        return None
+        return
     bare = [line.rstrip() for line in case.lines]
     # No line of a program's file has any, and each new one would.
     is_odd = len(words) > 1 and file_kinds.is_program(case.path)
     is_odd = is_odd and all(line == line.rstrip() for line in case.ground.lines)
-    is_new = bare != list(case.ground.replaced)
-    return bare if is_new and (is_odd or case.is_proven(bare)) else None
+    if bare != list(case.ground.replaced) and (is_odd or case.is_proven(bare)):
+        case.refuse("spaces end each of its lines")
 
 
 def _breaks(case: BodyCase) -> list[str] | None:
@@ -443,7 +418,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "the body was indented with its tags, and was shifted back",
         _lead,
     ),
-    Rule("trailing blanks", "spaces at the end of each line were removed", _trail),
+    Rule("trailing blanks", "spaces end each of its lines", _trail),
     Rule("hard breaks", "spaces that the file has at the ends of lines were kept", _breaks),
     Rule(
         "blanks in blank lines",

@@ -210,21 +210,6 @@ class _Look:
         others = [row.undo for row in ROWS if row.damage not in of_its_kind]
         return [reduce(lambda text, undo: undo(text), others, line) for line in self.new]
 
-    @cached_property
-    def may_be_meant(self) -> bool:
-        """Whether authors write such marks beside these words: in the file, in its language, in a comment."""
-        lines = [self.new[i] for i in self.changed]
-        if self.row.damage is Damage.DASHES:
-            count = len(self.row.trace.findall("\n".join(lines)))
-            code = (file_kinds.bare(line, self.path) for line in lines)
-            return sum(len(self.row.trace.findall(line)) for line in code) < count
-        text = "".join(lines)
-        is_wide = self.row.damage is Damage.BLANKS and "\u3000" in text
-        if self.row.damage not in (Damage.QUOTES, Damage.BRACKETS) and not is_wide:
-            return False
-        is_there = any(map(self.row.trace.search, self.ground.lines))
-        return is_there or any(c.isalpha() and not c.isascii() for c in text)
-
     def _is_odd_indentation(self) -> bool:
         is_indented = any(line.startswith("  ") for line in self.ground.lines)
         # Or a line of code in a text is, and no line by ordinary spaces.
@@ -262,13 +247,6 @@ class _Look:
         sought = trace if self.row.damage is Damage.ESCAPES else self.row.trace
         return sought.search("\n".join(self.ground.lines)) is None
 
-    @cached_property
-    def is_foreign(self) -> bool:
-        """Whether the file has the plain characters, and none of the marks."""
-        whole = "\n".join(self.ground.lines)
-        has_plain = any(mark in whole for mark in self.targets)
-        return has_plain and self.row.trace.search(whole) is None
-
 
 # Only whole files: a page without any tag of its own is none.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
@@ -281,12 +259,15 @@ _ODD_THERE = {
 }
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
+# Authors write these, too: they are never undone.
+_TYPED = frozenset((Damage.QUOTES, Damage.BRACKETS, Damage.HYPHENS, Damage.DASHES))
 _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
 
 def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     """Return what to do, and the proof or why there is none."""
     damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
+    is_typed = damage in _TYPED or (damage is Damage.BLANKS and "\u3000" in "".join(look.new))
     if damage is Damage.CITATIONS:
         return _of_citations(look, way)
     if damage is Damage.DIRECTION:
@@ -298,11 +279,11 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     if look.stands_so or look.is_all_that_changes or is_other:
         return "keep", ""
     if look.stands_undone and look.is_throughout:
-        may_be_meant = (is_prose and damage not in _UNSEEN) or look.may_be_meant
+        may_be_meant = is_typed or (is_prose and damage not in _UNSEEN)
         return "ask" if may_be_meant else "undo", "where lines of the file have none"
     if look.is_impossible:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
-        is_sure = look.is_throughout and not (is_lost or look.may_be_meant)
+        is_sure = look.is_throughout and not (is_lost or is_typed)
         return "undo" if is_sure else "ask", "where a file of its kind has none"
     if look.is_odd_there:
         return "ask", "which no such file is likely to have"
@@ -431,11 +412,9 @@ def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
         case Damage.LINKS:
             is_sure = True
         case _:
-            if not look.is_throughout:
-                is_lost = look.is_impossible and not look.stands_so
-                return ("ask", f"{why}, and some might be intended") if is_lost else ("keep", "")
-            is_sure = look.is_impossible or look.is_foreign
-    is_sure = is_sure and not look.may_be_meant
+            if not look.is_throughout and (look.stands_so or not look.is_impossible):
+                return "keep", ""
+            is_sure = False
     return ("undo", why) if is_sure else ("ask", f"{why}, and they might be intended")
 
 

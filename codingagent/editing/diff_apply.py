@@ -303,7 +303,7 @@ def _says_enough(lines: list[str]) -> bool:
 
 # --- what goes there -------------------------------------------------------------------------------
 def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
-    adds = iter(fit.place.new([text for mark, text in hunk.said.lines if mark == "+"]))
+    adds = iter(map(fit.place.change, [text for mark, text in hunk.said.lines if mark == "+"]))
     there = iter(file.lines[fit.start :])
     both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
     new = tuple(line for mark, line in both if mark != "-")

@@ -1,21 +1,18 @@
 """Find the one place in a file that a SEARCH means, and the lines that REPLACE puts there.
 
-How it works. Each row of `places.RULES` is a way in which lines may differ from those of the file, each
-row of `shapes.RULES` something that was put round or between them, and `chat_damage.ROWS` is what chats
-do to characters. A search is undone by one of each. The first way that fits counts: at one place only,
-and all that fit must come to the same text. REPLACE came as SEARCH did: its lines that are lines of the
-search become those of the file, and new ones are undone alike, or refused where they may be meant.
+How it works. Each row of `places.RULES` is a way in which lines may differ from those of the file, and
+`chat_damage.ROWS` is what chats do to characters. A search is undone by one of each. The first way that
+fits counts: at one place only, and all that fit must come to the same text. REPLACE came as SEARCH did: it is
+undone alike, or refused where a new line may be meant.
 """
 
 import difflib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, elisions, indentation, shapes
+from codingagent.editing import body_repair, elisions, indentation, line_numbers
 from codingagent.editing.characters import Ground
 from codingagent.editing.nearest import (
     EXCERPT_LIMIT_LINES,
@@ -27,7 +24,7 @@ from codingagent.editing.nearest import (
 )
 from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, Sought, only
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage
 from codingagent.model.plain_text import WRITTEN, blanks, joined, with_controls
 
@@ -36,35 +33,21 @@ from codingagent.model.plain_text import WRITTEN, blanks, joined, with_controls
 _ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
 # Requests show them so.
 _ROWS.append(chat_damage.DamageRow(Damage.CONTROLS, WRITTEN, with_controls, ""))
+_ROWS.append(chat_damage.DamageRow(Damage.NUMBERS, line_numbers.OURS, line_numbers.without, ""))
 # Of several extents of one damage the widest.
 _TRACE_OF = {row.damage: row.trace for row in reversed(_ROWS)}
 
 
-class _Attempt(NamedTuple):
-    """A search as it may have been, and where the file has it, up to blanks round its lines."""
-
-    sought: Sought
-    how: str
-    """What else was taken off its lines."""
-    search: Sequence[str]
-    starts: Sequence[int]
-    damages: tuple[Damage, ...] = ()
-    undo: Callable[[str], str] = str
+_Way = tuple[tuple[Damage, ...], Callable[[str], str]]
 
 
-def _attempts(file: File, sought: Sought) -> Iterator[_Attempt]:
-    """Yield what a search may have been: each damage undone alone, then all that left a trace."""
-    for how, shaped in shapes.shapes(sought):
-        text = "\n".join(shaped.search)
-        there = [(row.damage, row.undo) for row in _ROWS if row.undo(text) != text]
-        ways: list[tuple[tuple[Damage, ...], Callable[[str], str]]] = [((), str)]
-        ways += [((damage,), undo) for damage, undo in there]
-        if len(damages := tuple(dict.fromkeys(damage for damage, _ in there))) > 1:
-            ways.append((damages, partial(reduce, lambda line, each: each[1](line), there)))
-        for damages, undo in ways:
-            search = [*map(undo, shaped.search)]
-            if starts := file.starts(search):
-                yield _Attempt(shaped, how, search, starts, damages, undo)
+def _ways(sought: Sought) -> list[_Way]:
+    """Return what may be undone in a search: each damage that left a trace, and all of them."""
+    there = [(row.damage, row.undo) for row in _ROWS if any(row.undo(line) != line for line in sought.search)]
+    ways: list[_Way] = [((), str), *(((damage,), undo) for damage, undo in there)]
+    if len(damages := tuple(dict.fromkeys(damage for damage, _ in there))) > 1:
+        ways.append((damages, partial(reduce, lambda line, each: each[1](line), there)))
+    return ways
 
 
 # --- the one place ---------------------------------------------------------------------------------
@@ -115,7 +98,8 @@ def _is_flat(file: File, search: Sequence[str]) -> bool:
 
 def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: bool) -> Found:
     """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
-    new, same = place.new(sought.replace), common_ends(sought.search, sought.replace)
+    _check_trail(sought, place, set(sought.replace) - {*sought.search})
+    new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
     if is_shifted and not sought.is_verbatim:
@@ -152,17 +136,15 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
 
 
 def _mended(file: File, sought: Sought) -> Found | None:
-    """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
-    attempts = list(_attempts(file, sought))
+    """Return the place that fits once a damage is undone, if all that fit come to the same."""
+    ways = _ways(sought)
     for rule in RULES:
         results: list[Found] = []
-        several: list[Place] = []
-        for each in attempts:
-            places = file.places(rule, each.search, each.starts)
-            if len(places) > 1:
-                several += places
-            elif places:
-                results.append(_worked_out(file.lines, each, places[0]))
+        for damages, undo in ways:
+            search = tuple(_each(undo, sought.search))
+            if places := file.places(rule, search):
+                place = only(file.lines, sought.label, places)
+                results.append(_undone(file.lines, sought, place, damages, undo))
         if results:
             if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
@@ -172,53 +154,49 @@ def _mended(file: File, sought: Sought) -> Found | None:
                     advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
                 )
             # Escapes, say, of which several extents would do.
-            ways = frozenset[Damage]().union(*(found.undone for found in results))
-            return replace(results[0], undone=ways)
-        if several:
-            only(file.lines, sought.label, [*{place.start: place for place in several}.values()])
+            return replace(results[0], undone=frozenset[Damage]().union(*(each.undone for each in results)))
     return None
 
 
-def _worked_out(lines: list[str], attempt: _Attempt, place: Place) -> Found:
+def _each(undo: Callable[[str], str], lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without their damage; one of citation marks alone is none."""
+    pairs = ((line, undo(line)) for line in lines)
+    return (undone for line, undone in pairs if undone.strip() or citations.without(line) == line)
+
+
+def _undone(
+    lines: list[str], sought: Sought, place: Place, damages: tuple[Damage, ...], undo: Callable[[str], str]
+) -> Found:
     """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
-    sought, undo = attempt.sought, attempt.undo
     there = lines[place.start : place.start + place.count]
-    # The true line for each line of the search, where that is one and the same.
-    both = dict.fromkeys(zip(sought.search, there, strict=True))
-    times = Counter(here for here, _ in both)
-    known = {here: true for here, true in both if times[here] == 1}
-    fresh = [line for line in sought.replace if line not in known]
-    if place.trail:
-        bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
-        sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
-        is_off = all(not line.strip() or bare[line] != line for line in fresh)
-        if not is_off and any(undo(line).endswith(place.trail) for line in fresh):
-            raise OperationError(
-                f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
-                " might be, too",
-                advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
-            )
-    new: list[str] = []
-    ground = Ground(sought.path, lines, place.start, place.start + place.count)
-    is_by_tabs = place.note.endswith("as indentation")
-    own = indentation.own_indentation(sought.replace, ground) if is_by_tabs else {}
-    for index, line in enumerate(sought.replace):
-        undone = undo(line)
-        if line in known:
-            new.append(known[line])
-            continue
-        for damage in attempt.damages if line.strip() and undone != line else ():
+    fresh = [line for line in sought.replace if line not in sought.search]
+    _check_trail(sought, place, map(undo, fresh))
+    search = [*_each(undo, sought.search)]
+    if Damage.NUMBERS in damages and not line_numbers.levels_are_known(search, sought.replace, sought.search):
+        raise _in_doubt(sought, "without a number, whose indentation is unknown", there)
+    for line in fresh:
+        for damage in damages if undo(line) != line else ():
             if _may_be_meant(damage, line, lines, sought.search):
                 raise _in_doubt(sought, f"with {damage.value} that might be intended", there)
-        if own.get(index) is False:
-            raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", there)
-        new.append(undone if index in own or not line.strip() else place.change(undone))
-    what = " and ".join(damage.value for damage in attempt.damages)
-    undoing = f"after undoing {what}" if what else ""
-    parts = (attempt.how, undoing, place.note.removeprefix("matched "))
-    note = "matched " + ", ".join(filter(None, parts))
+    new = [*_each(undo, sought.replace)]
+    ground = Ground(sought.path, lines, place.start, place.start + place.count)
+    own = indentation.own_indentation(new, ground) if place.note.endswith("as indentation") else {}
+    if False in own.values():
+        raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", there)
+    new = [place.change(line) if line.strip() and i not in own else line for i, line in enumerate(new)]
+    undoing = f"after undoing {' and '.join(damage.value for damage in damages)}" if damages else ""
+    note = "matched " + ", ".join(filter(None, (undoing, place.note.removeprefix("matched "))))
     same = common_ends(there, new)
-    return Found(place.start, place.count, tuple(new), same, note, frozenset(attempt.damages))
+    return Found(place.start, place.count, tuple(new), same, note, frozenset(damages))
+
+
+def _check_trail(sought: Sought, place: Place, fresh: Iterable[str]) -> None:
+    if place.trail and any(line.strip() and line.endswith(place.trail) for line in fresh):
+        raise OperationError(
+            f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
+            " might be, too",
+            advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
+        )
 
 
 def _may_be_meant(damage: Damage, line: str, lines: list[str], search: Sequence[str]) -> bool:

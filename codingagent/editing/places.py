@@ -84,16 +84,7 @@ class Place(Span, frozen=True):
     note: str = ""
     change: Callable[[str], str] = str
     trail: str = ""
-
-    def new(self, lines: Sequence[str]) -> tuple[str, ...]:
-        """Return new lines as they fit here."""
-        return tuple(map(self.change, self.without_trail(lines)))
-
-    def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
-        """Take off what came to the end of each line of the search, if all of these lines have it too."""
-        if not self.trail or not all(line.endswith(self.trail) for line in lines if line.strip()):
-            return lines
-        return [line.removesuffix(self.trail) for line in lines]
+    """The blanks that each line of the search has at its end beyond those of the file."""
 
 
 Fit = tuple[str, Callable[[str], str]] | None

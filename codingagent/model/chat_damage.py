@@ -49,6 +49,7 @@ class Damage(Enum):
     CITATIONS = "citation marks"
     DIRECTION = "direction marks"
     CONTROLS = "control characters written out"
+    NUMBERS = "copied line numbers"
 
 
 class Kept(Enum):

@@ -11,6 +11,7 @@ and mounted by the guard, which finds the same folders or starts nothing (`mount
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -29,7 +30,7 @@ from codingagent.process import folders, seccomp
 from codingagent.process.names import listed, pairs
 from codingagent.process.tool_data import ALONE, OFFLINE, ToolData
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, file_id
+from codingagent.workspace.dirfd import file_id
 from codingagent.workspace.own_code import own_code_in
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
@@ -223,17 +224,20 @@ class Bubblewrap(Struct, frozen=True):
 
         A link in its place would expose its target to commands.
         """
-        if sys.platform == "linux":
-            with contextlib.ExitStack() as opened:
-                at = os.open("/", os.O_PATH)
-                opened.callback(os.close, at)
-                with contextlib.suppress(NotADirectoryError):
-                    for name in self.temporary.parts[1:]:
-                        at = _opened_or_made(name, at)
-                        opened.callback(os.close, at)
-                    found = os.fstat(at)
-                    if found.st_uid == os.geteuid():
-                        return file_id(found)
+        if sys.platform != "win32":
+            from codingagent.process.mounts import opened_at
+
+            opened: list[int] = []
+            try:
+                found = os.fstat(opened_at("/", os.fspath(self.temporary), opened, "folder", 0o700))
+                if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+                    return file_id(found)
+            except OSError as fault:
+                if fault.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+            finally:
+                for handle in opened:
+                    os.close(handle)
         raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
     def _has_own_home(self) -> bool:
@@ -443,16 +447,6 @@ def _is_home_in_system(home: Path) -> bool:
     """Return whether a home below a system folder is not part of the system (unlike /usr/local)."""
     is_system = home.parts[1] == "usr" and (home / "bin").is_dir()
     return home.is_dir() and not is_system and len(home.parts) > 2
-
-
-def _opened_or_made(name: str, folder: int) -> int:
-    flags = PATH_ONLY | NO_FOLLOW | getattr(os, "O_DIRECTORY", 0)
-    try:
-        return os.open(name, flags, dir_fd=folder)
-    except FileNotFoundError:
-        with contextlib.suppress(FileExistsError):  # another command creates it too
-            os.mkdir(name, 0o700, dir_fd=folder)
-        return os.open(name, flags, dir_fd=folder)
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:

@@ -23,8 +23,6 @@ from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
 _PARTS = {name: rest.split() for name, rest in pairs("parts of tool folders").items()}
-# Folders that a tool needs beside itself in the home folder.
-_COMPANIONS = {".cargo": (".rustup",)}
 # Marks the Go toolchain, under any name; otherwise `go` holds a person's sources.
 _GO = "src/runtime"
 # Any other folder needs one of the marks.
@@ -117,7 +115,6 @@ def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
         return
     if prefix.name in _PARTS and not (prefix / _GO).is_dir():
         yield from (prefix / part for part in _PARTS[prefix.name])
-        yield from (prefix.parent / name for name in _COMPANIONS.get(prefix.name, ()))
     elif prefix.name in _WHOLE or any((prefix / mark).exists() for mark in _MARKS):
         yield prefix
         yield from _base_python(prefix)

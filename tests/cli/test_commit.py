@@ -339,7 +339,9 @@ def test_programs_that_an_answer_put_on_path_do_not_run(
     assert (repository.root / "ran").exists()
 
 
-def test_files_of_the_workspace_that_hooks_run_are_told_before(tmp_path: Path) -> None:
+def test_files_of_the_workspace_that_hooks_run_are_told_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once, with the hooks of a commit; of those that git ignores nobody saw what commands changed."""
     repository = Repository(tmp_path / "r", "sub")
     repository.write(".gitignore", "local/\n")
@@ -368,6 +370,13 @@ def test_files_of_the_workspace_that_hooks_run_are_told_before(tmp_path: Path) -
     both = told.replace("hook pre", "hook commit-msg, hook pre")
     said = repository.commit("--trust-ignored")
     assert f"{both}; of the workspace: check.sh, local/check.sh\n" in said
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "lint").symlink_to(repository.root / "local" / "check.sh")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    for words in ("lint", "find sub/local -name '*.sh' -exec sh {} +"):
+        hook(repository, "commit-msg", words)
+        repository.turn(EDIT.format("cart.py", *("cC" if words == "lint" else "dD")))
+        assert "local/check.sh, which git ignores" in repository.commit(ok=2)
 
 
 # It puts blanks around = in what is committed, as formatters do, and says in `changed` whether it had to.

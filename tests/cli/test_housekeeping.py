@@ -210,6 +210,8 @@ def test_what_commands_wrote_to_tools_data_is_named_and_forgotten(
     assert [each.read_text() for each in layer.rglob("x")] == ["kept\n"]
     assert run(home, "sandbox", "--json") == 0
     assert '"tool": "node"' in capsys.readouterr().out
+    run(home, "doctor")
+    assert f"layer: {layer} (0 MB of 5,000)" in capsys.readouterr().out
     more = (session_of(home), "--yes") if words == ("delete",) else ()
     assert run(home, *words, *more) == 0
     assert not layer.exists()

@@ -62,4 +62,4 @@ def test_many_hunks_are_judged_without_the_whole_file_for_each() -> None:
     hunks = tuple(hunk(f" line_{n}();\n+{added}\n line_{n + 1}();", n + 1) for n, added in said.items())
     with pytest.raises(OperationError) as fault:
         apply.apply(Diff(hunks), "".join(f"{line}\n" for line in lines), path="a.js")
-    assert "hunk 200 of 200 looks damaged" in fault.value.reason
+    assert "looks damaged" in fault.value.reason

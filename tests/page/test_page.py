@@ -28,7 +28,8 @@ from tests.sandboxes import needs_bwrap
 
 Look = Callable[[Page, str], None]
 NEW = '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]'
-CI = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
+CI_LINES = 90 * "on: push\n"
+CI = f'[CREATE_FILE path=".github/workflows/ci.yml"]\n{CI_LINES}\n[/CREATE_FILE]'
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def look(request: pytest.FixtureRequest) -> Look:
 def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> None:
     """First by keyboard alone; axe-core finds no violation in a view, which fits 400 to 1,600 pixels."""
     hook = project / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\ntouch .git/ran\n")
+    hook.write_text("#!/bin/sh\necho one; echo two >&2; [ -e .git/ran ] || { touch .git/ran; exit 1; }\n")
     hook.chmod(0o755)
     with served(project) as found:
         page.goto(found.address)
@@ -112,9 +113,19 @@ def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> N
         look(text, "before and after")
         text.close()
         _commit(page, project, look)
-        page.locator("section.file", has_text="durations/text.py").get_by_role("button").click()
-        expect(page.get_by_text("restored durations/text.py")).to_be_visible()
+        _undo_by_files(page, "durations/text.py", "tests/test_text.py")
         assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")
+
+
+def _undo_by_files(page: Page, *names: str) -> None:
+    """Undo a turn in its files, one by one: then it is undone, and can be committed."""
+    for name in names:
+        expect(page.locator("li.undone")).to_have_count(0)
+        page.locator("section.file", has_text=name).get_by_role("button").click()
+        expect(page.get_by_text(f"restored {name}")).to_be_visible()
+        expect(page.locator("summary", has_text="Commit what came since")).to_be_visible()
+    expect(page.locator("li.undone")).to_have_count(1)
+    expect(page.locator("li.undone").get_by_role("button", name="Undo this turn")).to_have_count(0)
 
 
 def _commit(page: Page, project: Path, look: Look) -> None:
@@ -133,8 +144,19 @@ def _commit(page: Page, project: Path, look: Look) -> None:
     expect(page.get_by_role("alert")).to_contain_text('git config --global user.name "YOUR NAME"')
     for name in ("name", "email"):
         subprocess.run(["git", "config", "--global", f"user.{name}", "a@b.c"], check=True)
-    page.get_by_role("button", name="Commit").click()
-    expect(page.get_by_text("committed on")).to_be_visible()
+    said, notice = page.locator("#said"), page.locator("#notice")
+    for result in ("git made no commit", "committed 2 files on"):
+        page.get_by_role("button", name="Commit").click()
+        for told in (result, "one", "two"):
+            expect(said).to_contain_text(told)
+    page.set_viewport_size({"width": 400, "height": 500})
+    boxes = [each.bounding_box() or {} for each in (page.locator("main"), notice)]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    page.get_by_role("button", name="Close this notice").click()
+    expect(notice).to_be_hidden()
+    page.set_viewport_size({"width": 1600, "height": 900})
+    expect(page.locator("section.done")).to_contain_text("Committed on")
+    expect(page.get_by_label("Message")).to_have_count(0)
     assert (project / ".git" / "ran").exists()
     words = ["git", "log", "-1", "--format=%s"]
     log = subprocess.run(words, cwd=project, capture_output=True, check=True)
@@ -178,6 +200,7 @@ def test_turns_are_undone_once_and_each_tab_and_terminal_shows_them(page: Page, 
         assert not (project / "2.txt").exists()
         page.get_by_role("button", name="Redo what was undone").click()
         expect(page.locator("li.undone")).to_have_count(0)
+        expect(page.get_by_role("button", name="Redo")).to_have_count(0)
         assert (project / "1.txt").exists()
         page.get_by_role("button", name="Undo this turn").dblclick()
         expect(page.locator("li.undone")).to_have_count(1)
@@ -546,6 +569,7 @@ def _is_reviewed_with_one_change_unticked(page: Page, found: Served, look: Look)
     look(page, "review")
     assert not (found.folder / "a.txt").exists()
     assert text.read_text("utf-8") == old
+    page.reload()
     for name in ("CREATE_FILE b.txt", "RUN_COMMAND cp a.txt c.txt", "EDIT_FILE c.txt"):
         page.get_by_label(name).uncheck()
     page.get_by_role("button", name="Do what is ticked").click()
@@ -557,6 +581,10 @@ def _is_reviewed_with_one_change_unticked(page: Page, found: Served, look: Look)
     paste(page, answer(found, 4, CI))
     expect(page.get_by_text("What this answer will do")).to_be_visible()
     page.get_by_role("button", name="Drop this answer").click()
+    expect(page.get_by_text("What this answer will do")).to_have_count(0)
+    page.reload()
+    _has_request(page, 4)
+    expect(page.get_by_text("What this answer will do")).to_have_count(0)
     page.get_by_label("show what an answer will do").uncheck()
 
 
@@ -566,6 +594,7 @@ def _are_denied(page: Page, found: Served, look: Look) -> None:
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     look(page, "approval")
+    expect(dialog.get_by_text("why:")).to_be_in_viewport()
     dialog.get_by_label("Reason").fill("we have no CI")
     dialog.get_by_role("button", name="No").click()
     _has_request(page, 5)
@@ -598,6 +627,8 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
     (project / "docs" / "notes.txt").write_text(f"Notes of nothing in common.\n\n{forged}")
     (project / "other.csv").write_text("a,b\n1,2\n")
     (project / "shot.png").write_bytes(PNG)
+    for number in range(9):
+        (project / f"seconds{number}.py").write_text(f"def parse_seconds{number}(text):\n    pass\n")
     with served(project) as found:
         page.goto(found.address)
         page.get_by_label("Your task, or your question").fill("Make parse() accept seconds")
@@ -617,6 +648,7 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         expect(told).to_contain_text("FAILED (failures=")  # unittest writes to standard error
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
+        expect(page.locator(".remark", has_text=re.compile("^ *1  "))).to_be_visible()
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         text = outbox.read_text("utf-8")
         assert "Notes of nothing in common." in text
@@ -640,6 +672,23 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         with page.expect_download() as download:
             page.get_by_role("link", name="Download, or drag").click()
         assert download.value.path().read_bytes() == outbox.read_bytes()
+
+
+def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> None:
+    """What is said goes by itself."""
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("ask a question").check()
+        page.get_by_label("Your task, or your question").fill("What is it?")
+        page.get_by_role("button", name="Write the first request").click()
+        _has_request(page, 1)
+        notice = page.locator("#notice")
+        paste(page, answer(found, 1, "[MESSAGE]\nA parser.\n[/MESSAGE]"))
+        expect(page.get_by_role("heading", name="The model answers")).to_be_visible()
+        expect(page.get_by_text("Say below what to do next.")).to_be_visible()
+        page.evaluate("say('It goes.')")
+        expect(notice).to_be_visible()
+        expect(notice).to_be_hidden()
 
 
 def test_over_ssh_the_line_that_brings_the_page_is_printed(

@@ -14,10 +14,12 @@ from tests.rows import each_row
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
 
 
+HERE = Path("/workspace")
+SANDBOX = Bubblewrap("bwrap", HERE, (), HERE / "tmp", Path("/home/alice"))
+
+
 def told(output: str, variables: dict[str, str] | None = None) -> list[str]:
-    here = Path("/workspace")
-    sandbox = Bubblewrap("bwrap", here, (), here / "tmp", Path("/home/alice"))
-    return list(diagnosis.causes(sandbox, "check", output, variables or {}, {}))
+    return list(diagnosis.causes(SANDBOX, "check", output, variables or {}, {}))
 
 
 def causes(case: tuple[str, str]) -> str:
@@ -30,6 +32,23 @@ TABLES = {"failures.txt": causes}
 @each_row(("case", "expected"), golden.cases(__file__, "failures.txt"))
 def test_signs_of_the_sandbox_are_read(case: tuple[str, str], expected: str) -> None:
     assert causes(case) == expected
+
+
+LONG = {
+    "package.json": '"dependencies"' + " " * 60_000,
+    "Cargo.toml": "[dependencies]\n" + "a" * 60_000,
+    "pubspec.yaml": "dependencies:" + "\n" * 60_000,
+    "mix.exs": "{:" * 30_000,
+    "composer.json": '"' + "a-" * 30_000,
+    "pyproject.toml": "[tool.poetry]\n" + "[dependencies" * 5_000,
+}
+
+
+@pytest.mark.parametrize("file", LONG)
+def test_no_project_file_takes_long_to_look_through(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text(LONG[file], "ascii")
+    with cpu_below(1):
+        assert [name for name, _ in diagnosis.lacking(SANDBOX, tmp_path, "")] == [file]
 
 
 @pytest.mark.parametrize("text", ["x" * 20_000, "a." * 10_000, "not found " * 2_000, "lookup x" * 2_500])

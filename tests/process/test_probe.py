@@ -53,6 +53,7 @@ def test_without_a_sandbox_the_probe_sees_what_a_command_could_do(tmp_path: Path
     (lure := tmp_path / "file").write_text("a lure")
     order = {
         "workspace": str(folders[0]),
+        "data": str(folders[0]),
         "outside": "/var/tmp",
         "home_file": str(lure),
         "agent_pid": os.getpid(),

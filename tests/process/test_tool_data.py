@@ -408,6 +408,8 @@ def test_a_full_layer_ends_the_command_and_begins_anew(site: Site) -> None:
 
 def test_without_a_layer_over_it_a_part_is_read_only(site: Site) -> None:
     """Where the kernel can't lay one over a folder: to read, and caches of the project's own; both work."""
+    if os.geteuid():
+        pytest.skip("in a user namespace of one's own no program belongs to root")
     filled(site)
     site.lay(".gradle/caches/theirs")
     for name in ("state", "upper", "work"):
@@ -419,7 +421,7 @@ import os, sys
 from pathlib import Path
 sys.path[:0] = {sys.path!r}
 from codingagent.process.runner import Runner, environment
-from codingagent.process.select_sandbox import bubblewrap_for, lays_over
+from codingagent.process.select_sandbox import bubblewrap_for, prove_sandbox
 found = bubblewrap_for(Path({str(site.project)!r}), (), Path({str(site.root)!r}) / "own/tmp", False)
 runner = Runner(found, environment(os.environ))
 for line in (
@@ -430,7 +432,7 @@ for line in (
     outcome = runner.run(line, {str(site.project)!r}, 60, lambda _: None)
     print(outcome.output, outcome.failure, end="")
 runner.close()
-print(lays_over())
+print(prove_sandbox(Path("/var/tmp"))["tools' folders can be written"][0])
 """
     mount = f"mount -t overlay -o userxattr,{layers} overlay {site.root}/state"
     line = f"{mount} && exec {shlex.quote(sys.executable)} -c {shlex.quote(inside)}"

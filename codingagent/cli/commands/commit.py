@@ -69,11 +69,10 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
             raise WorkError("; ".join(filter(None, (str(fault), hooked)))) from fault
         hooked, not_in_it = _record(home, state, screen, prepared, made)
         yours = [path for path in repository.differing(made.files) if path not in not_in_it]
+        _tell(screen, made, plan.left, yours, hooked)
         if json:
             more = {"left": plan.left, "uncommitted": yours, "hooked": hooked}
             write_json_line(sys.stdout, made._asdict() | more)
-        else:
-            _tell(screen, made, plan.left, yours, hooked)
 
 
 def _record(

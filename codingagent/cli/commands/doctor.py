@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import locale
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,13 +20,12 @@ from codingagent.cli.commands.common import home_was_found
 from codingagent.cli.commands.options import Json, told
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, system_reason
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import editor_of
-from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings
+from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings, seen_folders
 from codingagent.storage import homes
 from codingagent.workspace import programs
 from codingagent.workspace.own_code import own_code_in
@@ -100,6 +98,7 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     try:
         homes.check_home(home, was_found=was_found)
         resolved, workspace = homes.settings_for(home, {}, os.environ)
+        _, layer = seen_folders(resolved.settings, workspace)
     except CodingAgentError as fault:
         yield Finding("home", False, str(fault), is_needed=True)
     else:
@@ -114,6 +113,7 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         origin = resolved.origins["workspace"]
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
+        yield Finding("layer", None, layer)
         places.append(workspace.resolve())
         is_open = resolved.settings.network or resolved.settings.sandbox == "off"
         yield from itertools.chain(*(_toolchains(each, is_open) for each in dict.fromkeys(places)))
@@ -122,7 +122,6 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
             if said:
                 yield Finding("installation", holds, said)
     yield _encoding()
-    yield _terminal()
     editor = editor_of(os.environ)
     try:
         programs.command_line(editor)
@@ -195,20 +194,6 @@ def _encoding() -> Finding:
         return Finding("encoding", True, detail)
     remedy = "set PYTHONUTF8=1" if os.name == "nt" else "set LANG=C.UTF-8"
     return Finding("encoding", False, detail, f"{remedy} to see all characters")
-
-
-def _terminal() -> Finding:
-    if not is_terminal(sys.stdout):
-        return Finding("terminal", None, "the output is not a terminal: plain lines")
-    width = shutil.get_terminal_size().columns
-    if not is_living(sys.stdout):
-        detail = f"{width} columns, TERM={os.environ.get('TERM', '')}: plain lines"
-        return Finding("terminal", None, detail)
-    from codingagent.cli.terminal import Console
-
-    colours = Console().colours()
-    why = " (NO_COLOR is set)" if os.environ.get("NO_COLOR") else ""
-    return Finding("terminal", True, f"{width} columns, {colours}{why}")
 
 
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:

@@ -155,4 +155,4 @@ def _sandbox(
         else:
             show_lines([[(f"{tool}  ", "bold"), (f"{path}  ", ""), (how, "dim")]])
     if not json:
-        show_lines([[(layer, "")]])
+        show_lines([[(f"the layer: {layer}", "")]])

@@ -29,6 +29,7 @@ from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
+from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
@@ -57,6 +58,8 @@ class Page:
         self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
+        self._reviewed: dict[str, tuple[int, bytes, str]] = {}
+        """By session: the request whose answer is reviewed, that answer, and what was shown of it."""
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
@@ -162,7 +165,9 @@ class Page:
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
         bar = looking.bar(view.request.pieces, settings) if view.request else ()
-        return {"view": view, "chats": looking.chat_links(settings), "bar": bar}
+        number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
+        plan *= number == view.session.sequence
+        return {"view": view, "chats": looking.chat_links(settings), "bar": bar, "plan": plan}
 
     def _stamp(self, home: Home, session_id: str) -> str:
         """Return what changes when there may be something new to see of a session."""
@@ -258,7 +263,12 @@ class Page:
         home, session_id = self._named(request)
         query, in_thread = request.query_params, run_in_threadpool
         session = await in_thread(self._stories[session_id].state, home, session_id)
-        data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
+        if digest := query.get("reviewed"):
+            _, data, _ = self._reviewed.get(session_id, (0, b"", ""))
+            if digest_of(data) != digest:
+                raise UsageError("another answer is looked at by now: give this one again")
+        else:
+            data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
         if "unsure" in query and not await in_thread(looking.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
@@ -291,13 +301,15 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
-        return await run_in_threadpool(self._plan, session_id, plan)
+        html = await run_in_threadpool(self._plan, session.sequence, digest_of(data), plan)
+        self._reviewed[session_id] = session.sequence, data, bytes(html.body).decode()
+        return html
 
-    def _plan(self, session_id: str, plan: list[dict[str, object]]) -> Response:
+    def _plan(self, sequence: int, digest: str, plan: list[dict[str, object]]) -> Response:
         is_diff = (str(each["operation"]).endswith("_FILE") and not each["fault"] for each in plan)
         texts = [str(each["difference"]) * has for each, has in zip(plan, is_diff, strict=True)]
         shown = zip(plan, diffs.files_of_all(texts), strict=True)
-        return self.html("review.html", 200, id=session_id, plan=shown)
+        return self.html("review.html", 200, sequence=sequence, digest=digest, plan=shown)
 
     async def _act(self, request: Request) -> Response:
         home, session_id = self._named(request)
@@ -316,6 +328,9 @@ class Page:
                 return self.said()
             case "approve" | "deny":
                 return await self._decide(action, form, session, worker)
+            case "drop":
+                self._reviewed.pop(session_id, None)
+                return self.said()
             case "check":
                 if not (session.is_awaiting_answer or session.is_complete):
                     raise UsageError("a turn is at work: change the check when it has ended")

@@ -3,7 +3,7 @@
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
-from codingagent.cli.record_words import Hung, asked_in, laid_out, lines_of, sent_size
+from codingagent.cli.record_words import asked_in, laid_out, lines_of, sent_size
 from codingagent.errors import CodingAgentError, WorkError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
@@ -164,7 +164,8 @@ class SessionView:
         with story.lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
-        self.turns = _marked(turns, steps(records))
+        found = steps(records)
+        self.turns = _marked(turns, found)
         secrecy = secrecy_of(home.sessions.folder, self.session)
         words = events.MessageShown | events.Finished
         said = tuple(each for each in self.session.results if isinstance(each, words))
@@ -179,10 +180,12 @@ class SessionView:
         """A process waits for the answer, here or in a terminal."""
         kept = (turn.changed for turn in self.turns if not turn.is_undone)
         self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
-        is_commit = self.session.is_complete and self.all_changed
-        self.runs = _runs(Path(self.session.workspace), self.all_changed) if is_commit else None
+        self.commits, self.message = self._commits(records, secrecy)
+        """The last one, if there is one, and the message of one that can be made; empty: none can."""
+        self.runs = _runs(Path(self.session.workspace), self.all_changed) if self.message else None
         """What a commit runs; None where there is no repository."""
-        self.can_redo = self.session.undos > 0
+        undone = (found[n] for step in found if step.undo is None for n in step.undoes)
+        self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
         self.request = None
@@ -196,30 +199,40 @@ class SessionView:
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
         self.asks = asked[:_RECORD_LINES] + _left_out(asked)
-        waiting = [said.text for said in self.hidden.said if said.sequence == self.session.sequence]
-        self.words = [text for text in waiting if text]
-        self.can_withdraw = self.session.is_awaiting_answer and any(
-            said.sequence == self.session.sequence for said in self.session.said[-1:]
-        )
+        self.is_answer = self.session.is_answered or self.session.is_complete
+        """They answer a question of the person's."""
+        waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
+        self.words = [said.text for said in waiting if said.text]
+        self.can_withdraw = self.session.is_awaiting_answer and bool(waiting)
         self.carried = _carried(records)
-        summary = [e.summary for e in self.hidden.results if isinstance(e, events.Finished)]
-        self.message = work_since_commit(records, bool, secrecy.hide).message if is_commit else ""
+        summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
-    def _question(self, secrecy: Secrecy) -> "tuple[str, str, list[Line], Question] | None":
-        """Return the operation that waits for approval: its name, what identifies it, and how it is told."""
+    def _commits(
+        self, records: Sequence[entries.Record], secrecy: Secrecy
+    ) -> tuple[list[entries.CommitMade], str]:
+        made = [each for each in records if isinstance(each, entries.CommitMade)][-1:]
+        message = ""
+        if self.session.is_complete and (self.all_changed or made):
+            work = work_since_commit(records, bool, secrecy.hide)
+            message = work.message if work.steps else ""
+        return [replace(each, files=secrecy.hide_all(each.files)) for each in made], message
+
+    def _question(self, secrecy: Secrecy) -> "tuple[str, list[Line], list[Line], Question] | None":
+        """Return what waits for approval: what identifies it, why it is asked, its text, and itself."""
         if self.session.asked is None or not self.session.is_awaiting_approval:
             return None
         asked = secrecy.asked(self.session.asked)
         question = asked.question
-        lines = [[(line, diff_style(line))] for line in asked_in(question)]
-        below: list[Hung] = [(line, 0) for line in lines]
-        told = laid_out(lines_of(asked, self.hidden, None, LOOK, below=below), LOOK)
-        return asked.name, f"{asked.index} {asked.at}", [*told], question
+        told = laid_out(lines_of(asked, self.hidden, None, LOOK), LOOK)
+        is_above = (question.shown or question.subject) == question.subject
+        lines: list[Line] = [[(line, diff_style(line))] for line in asked_in(question) if not is_above]
+        shown = laid_out(((line, 0) for line in lines), LOOK)
+        return f"{asked.index} {asked.at}", [*told], [*shown], question
 
     @property
     def is_about_secrets(self) -> bool:
-        return self.question is not None and self.question[3].kind is Kind.READ_FILE
+        return self.question is not None and self.question[-1].kind is Kind.READ_FILE
 
     def _request(self, home: Home, beside: list[tuple[str, str, str]]) -> RequestView | None:
         session = self.session
@@ -277,8 +290,15 @@ def _carried(records: Iterable[entries.Record]) -> str:
 def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
     """Mark which turns are undone, and how many an undo of each undoes."""
     parts = [step for step in found if step.sequence]
-    # A turn of which some files are undone can still be undone.
-    can_undo = {step.sequence for step in parts if step.undo is None or step.undo.files}
+    changed = {turn.number: {*turn.changed} for turn in turns}
+    # A turn of which some files are undone, or could not be, can still be undone.
+    can_undo = {
+        step.sequence
+        for step in parts
+        if step.undo is None
+        or step.undo.failed
+        or (step.undo.files and changed.get(step.sequence, set()).difference(step.undo.files))
+    }
     undone = {step.sequence for step in parts} - can_undo
     changing = [turn for turn in turns if turn.changed and turn.number in can_undo]
     for number, turn in enumerate(reversed(changing), start=1):

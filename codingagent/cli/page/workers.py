@@ -23,7 +23,8 @@ from codingagent.model.session_state import Session
 _LINE_BYTES = 2**27
 # The last lines of a command's output that are shown while it runs.
 _OUTPUT_CHARACTERS = 20_000
-_REMARKS = 8
+# Each file that is chosen for a request has one.
+_REMARKS = 100
 # Time to end what a command started.
 _STOP_S = 10.0
 
@@ -49,9 +50,10 @@ class Done:
 
     @property
     def remarks(self) -> list[str]:
-        """What it said: remarks, and lines about what was left out."""
-        told = [str(each["text"]) for each in self.objects if each.get("kind") == "remark"]
-        return told + ([line for line in self.errors.split("\n") if line] if not self.fault else [])
+        """What it said: remarks, lines about what was left out, and what programs that it started printed."""
+        told = [str(each["text"]) for each in self.objects if each.get("kind") in ("remark", "line")]
+        lines = [line for line in self.errors.split("\n") if line]
+        return told + (lines[:-1] if self.fault else lines)
 
 
 class Worker:

@@ -10,26 +10,14 @@ from itertools import pairwise
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import blanks, one_line
+from codingagent.model.plain_text import blanks
 from codingagent.protocols.tags.block_repair import Mended, in_fences
 from codingagent.protocols.tags.tag_blocks import Block
+from codingagent.protocols.tags.turns import path_of
 
 _CHANGING = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "RUN_COMMAND")
 _FEWEST_LINES = 8
-_END_CHARACTERS, _LINE_CHARACTERS = 400, 300
-# How calls of tools and turns of a chat end.
-_LEAKED = lazy_pattern(
-    r"(?:^[ \t]*(?:</(?:[a-z]+:)?(?:content|invoke|parameter|function_calls?|tool_call|file|file_text|s)>"
-    r"|<\|(?:im_end|eot_id|end|return|endoftext)\|>)[ \t]*\n)+\Z",
-    re.MULTILINE,
-)
-_LEAKED_NAME = lazy_pattern(r"</([a-z:_]+)>")
-# What pages of chats write above a message, or on a button between two halves of one.
-_TURN = lazy_pattern(
-    r"^(?:(?:You|ChatGPT|Claude|Gemini|Copilot|DeepSeek) (?:said|responded|replied):"
-    r"|Continue generating)[ \t]*$",
-    re.MULTILINE,
-)
+_LINE_CHARACTERS = 300
 # What opens a level, in most languages, and what is as deep as its opening.
 _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)|(?<!case)(?<!\)):)$")
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
@@ -61,10 +49,8 @@ _ADVICE = "; send the whole answer again in one code block of four backticks"
 
 def doubt(mended: Mended) -> None:
     """Have the bodies of an answer asked for again if one of them proves that it was rendered."""
-    _doubt_leaked(mended)
     blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
     fenced = in_fences(mended)
-    _doubt_joined(mended, fenced)
     proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
     for block in blocks:
         # A line end beside a tag that a page made a blank of.
@@ -72,7 +58,7 @@ def doubt(mended: Mended) -> None:
         if is_joined and block.name in ("CREATE_FILE", "EDIT_FILE") and not _is_meant(block):
             proofs[block.line] = "its lines are joined into one"
         said = mended.notes_of.get(block.line, ())
-        if block.body and file_kinds.is_prose(_path(block)) and any(Damage.QUOTES.value in n for n in said):
+        if block.body and file_kinds.is_prose(path_of(block)) and any(Damage.QUOTES.value in n for n in said):
             proofs.setdefault(block.line, "its tag has typographic quotes")
     if blocks and not proofs and _is_doubled(mended.text, blocks):
         proofs = dict.fromkeys((b.line for b in blocks if b.body), "its blank lines are doubled")
@@ -87,45 +73,13 @@ def doubt(mended: Mended) -> None:
             mended.doubts.setdefault(block.line, (fact, _ADVICE))
 
 
-def _doubt_leaked(mended: Mended) -> None:
-    """Have a body asked for again that ends with the end of another syntax, which opens nowhere in it."""
-    for block in mended.scan.blocks:
-        if not block.body or "until" in dict(block.attributes):
-            continue
-        # The last lines alone: each of thousands may begin such an end.
-        last = block.body.rfind("\n", 0, max(len(block.body) - _END_CHARACTERS, 0)) + 1
-        found = _LEAKED.search(block.body, last)
-        names = _LEAKED_NAME.findall(found[0]) if found is not None else []
-        if found is not None and not any(f"<{name}" in block.body for name in names):
-            fact = f"The body ends with {one_line(found[0].strip(), 60)}, which is no part of it"
-            how = '; send this block again without it, or with until="TOKEN" if it is intended'
-            mended.doubts.setdefault(block.line, (fact, how))
-
-
-def _doubt_joined(mended: Mended, fenced: dict[int, str]) -> None:
-    """Have a body asked for again in which its code block ends, or the next turn begins."""
-    for block in mended.scan.blocks:
-        path, fence = _path(block), fenced.get(block.start, "")
-        if "until" in dict(block.attributes) or not block.body:
-            continue
-        ends = len(fence) > len("```") or (fence and not file_kinds.is_prose(path))
-        is_cut = ends and re.search(rf"^{fence}{fence[0]}*[ \t]*$", block.body, re.MULTILINE)
-        if is_cut or _TURN.search(block.body):
-            how = "; send this block again, whole, in one message"
-            mended.doubts.setdefault(block.line, ("Two messages were copied as one, within this block", how))
-
-
 def _is_meant(block: Block) -> bool:
     return not dict(block.attributes).keys().isdisjoint(("until", "encoding", "unchecked"))
 
 
-def _path(block: Block) -> str:
-    return "command.sh" if block.name == "RUN_COMMAND" else dict(block.attributes).get("path", "")
-
-
 def _proof(block: Block, *, in_code: bool) -> str:
     """Return what in a body no author has written; empty: nothing."""
-    path = _path(block)
+    path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
     if block.name == "EDIT_FILE":
@@ -200,7 +154,7 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
 
     Two between functions of Python say nothing.
     """
-    bodies = [(len(run), _path(block)) for block in blocks for run in _BLANKS.findall(block.body)]
+    bodies = [(len(run), path_of(block)) for block in blocks for run in _BLANKS.findall(block.body)]
     pythons = sum(count == 2 and file_kinds.is_python(path) for count, path in bodies)
     whole = [len(run) for run in _BLANKS.findall(text.strip())]
     return any(

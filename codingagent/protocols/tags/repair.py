@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines
+from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines, turns
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -28,7 +28,8 @@ _THOUGHT = lazy_pattern(
 # What ends a draft, all of it before: the final channel of a model that writes several, or its last thought.
 _FINAL = lazy_pattern(
     r"(?:<\|start\|>assistant)?<\|channel\|?>[ \t]*final\b[^\n<\[]*(?:<\|message\|?>)?"
-    r"|<\|END_(?:THINKING|OF_THOUGHT)\|>|^assistantfinal(?![a-z])|^\.\.\. ?done thinking\.?$",
+    r"|(?i:<\|END_(?:OF_)?(?:THINKING|THOUGHT)\|>)|<unused95>|^assistantfinal(?![a-z])"
+    r"|^(?:\.{3}|…) ?done thinking\.?$",
     re.MULTILINE,
 )
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
@@ -112,41 +113,24 @@ def _drafts(mended: Mended) -> _Said:
 
 
 def _second_copy(mended: Mended) -> _Said:
-    """Blank an answer that is there a second time, letter by letter.
+    """Blank an answer that is there a second time: behind its [REPLY] again, or as its second half.
 
-    It is certain where it begins with its [REPLY] again (then it may also be cut off), or where both
-    halves are the same and change files. A command may be meant to run twice, and an answer that
-    repeats itself many times is something else.
+    A command may be meant to run twice, so halves without a [REPLY] must change files.
     """
     text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
     first = text.find("[REPLY ", 0, blocks[0].start) if blocks else -1
-    start = -1
-    if first >= 0 and any(text.find("[REPLY ", *part) >= 0 for part in around if part[0]):
-        # Again, between two blocks.
-        header = text[first : tag_blocks.line_end(text, first)]
-        at = text.find(f"\n{header}\n", blocks[0].end - 1)
-        is_inside = any(block.start < at < block.end - 1 for block in blocks)
-        start = -1 if at < 0 or is_inside else at + 1
-    count = sum(block.start < start for block in blocks) if start >= 0 else len(blocks) // 2
-    again = blocks[count:]
-    if not count or not 0 < len(again) <= count or again[0].behind_end:
+    header = text[first : tag_blocks.line_end(text, first)]
+    places = (text.find(f"\n{header}\n", max(part[0] - 1, 0), part[1]) for part in around if part[0])
+    at = max(places, default=-1) if first >= 0 else -1
+    count = sum(block.start < at for block in blocks) if at >= 0 else len(blocks) // 2
+    pairs = [*zip(blocks[count:], blocks[:count], strict=False)]
+    is_half = len(blocks) == 2 * count and any(b.name in ("CREATE_FILE", "EDIT_FILE") for b in blocks)
+    is_sure = at >= 0 or (is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count]))
+    # The last of a copy may be cut off.
+    is_copy = is_sure and all(_is_same(*pair) or (at >= 0 and not pair[0].closed) for pair in pairs)
+    if not pairs or not is_copy or blocks[count].behind_end or blocks[count - 1].name == "DONE":
         return None
-    if blocks[count - 1].name == "DONE":
-        return None
-    if start >= 0:
-        answer, second = text[first : blocks[count - 1].end], text[start:].rstrip()
-        is_same = answer.startswith(second) or second.startswith(answer)
-    else:
-        first, start = blocks[0].start, again[0].start
-        # The first blocks tell most answers apart, before anything is copied.
-        is_half = len(blocks) == 2 * count and _is_same(blocks[0], again[0])
-        is_once = is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count])
-        changes = any(block.name in ("CREATE_FILE", "EDIT_FILE") for block in again)
-        is_sure = is_once and changes and not any(block.is_doubtful for block in mended.scan.blocks)
-        is_same = is_sure and (text[first : blocks[count - 1].end] == text[start : again[-1].end])
-    if not is_same:
-        return None
-    mended.blank((start, again[-1].end))
+    mended.blank((at + 1 if at >= 0 else blocks[count].start, blocks[-1].end))
     return {}
 
 
@@ -155,35 +139,21 @@ def _is_same(one: Block, two: Block) -> bool:
 
 
 def _marked_paths(mended: Mended) -> None:
-    found = mended.scan
-    for damage, undo in _IN_VALUES.items():
-        made = {b.start: whole for b in found.blocks if (whole := _unmarked(b, damage, undo)) != b}
-        if made:
-            blocks = tuple(made.get(block.start, block) for block in found.blocks)
-            mended.scan = found = replace(found, blocks=blocks)
-            mended.ways[damage] = min(block.line for block in made.values())
-    cited = (block.line for block in found.blocks if scanner.CITED in block.notes)
-    if (first := next(cited, None)) is not None:
-        mended.ways.setdefault(Damage.CITATIONS, first)
-
-
-def _unmarked(block: Block, damage: Damage, undo: Callable[[str], str]) -> Block:
-    attributes = tuple((name, undo(value)) for name, value in block.attributes)
-    if attributes == block.attributes:
-        return block
-    note = tag_lines.SAID.format(what=damage.value)
-    return block._replace(attributes=attributes, notes=(*block.notes, note))
-
-
-def _unlinked(value: str) -> str:
-    is_link = "http" in value and chat_damage.LINK.fullmatch(value)
-    return chat_damage.without_links(value) if is_link else value
-
-
-_IN_VALUES: Mapping[Damage, Callable[[str], str]] = {
-    Damage.LINKS: _unlinked,
-    Damage.CITATIONS: citations.without,
-}
+    """Take citation marks off values; doubt a link in place of a name."""
+    found, how = mended.scan, "; write the bare name, in a code block"
+    made: dict[int, Block] = {}
+    for block in found.blocks:
+        if any(chat_damage.LINK.fullmatch(value) for _, value in block.attributes):
+            mended.doubts[block.line] = "a link is in place of a name in its tag", how
+        bare = tuple((name, citations.without(value)) for name, value in block.attributes)
+        if bare != block.attributes:
+            note = tag_lines.SAID.format(what=Damage.CITATIONS.value)
+            made[block.start] = block._replace(attributes=bare, notes=(*block.notes, note))
+        if block.start in made or scanner.CITED in block.notes:
+            mended.ways.setdefault(Damage.CITATIONS, block.line)
+    if made:
+        blocks = tuple(made.get(block.start, block) for block in found.blocks)
+        mended.scan = replace(found, blocks=blocks)
 
 
 def _encoded_markers(mended: Mended) -> None:
@@ -202,5 +172,6 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),
     Rule("encoded markers", "", _encoded_markers),
+    Rule("words of the chat", "", turns.doubt),
     Rule("rendered", "", rendered.doubt),
 )

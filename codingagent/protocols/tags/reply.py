@@ -19,6 +19,7 @@ from codingagent.model.operations import (
     EditFile,
     Finish,
     Kind,
+    LineRange,
     MoveFile,
     Operation,
     Replacement,
@@ -28,7 +29,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
 from codingagent.model.results import CUT_OFF
 from codingagent.model.session_state import Session
-from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
+from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks, turns
 from codingagent.protocols.tags.block_repair import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
@@ -187,7 +188,7 @@ def read(text: str) -> Reply:
             item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
         items.append(item)
         done = finishes(item)
-    replaced = list(_replaced(items))
+    replaced = list(_replaced(items, mended))
     missed = list(_missed(mended)) if found.blocks else []
     late = (problem.fact for problem in missed if items and problem.line > items[-1].line)
     left = [*found.unread, *replaced, *late, *(name for name in unused if not name.startswith("DONE "))]
@@ -275,18 +276,25 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
     return None
 
 
-def _replaced(items: Iterable[Step | Problem]) -> Iterator[str]:
-    """Yield which whole files another one of the same answer replaces: perhaps the person was to choose."""
-    written: dict[str, tuple[int, CreateFile]] = {}
+def _replaced(items: Iterable[Step | Problem], mended: Mended) -> Iterator[str]:
+    """Yield what another block of the same answer replaces: perhaps the person was to choose."""
+    has_options = any(turns.OPTION.search(mended.text, *part) for part in mended.scan.around)
+    written: dict[str, tuple[int, str]] = {}
     for item in items:
-        made = item.operation if isinstance(item, Step) else None
-        if isinstance(made, RunCommand | DeleteFile | MoveFile):
-            written.clear()  # it may have used the first one
-        elif isinstance(made, CreateFile) and isinstance(made.content, str):
-            line, first = written.get(made.path, (0, made))
-            if first.content != made.content and not syntax_check.fault_in(made.path, str(first.content)):
-                yield f"line {line}: of two versions of {paths.shown(made.path)} the last was used"
-            written[made.path] = item.line, made
+        match item.operation if isinstance(item, Step) else None:
+            case CreateFile(path=path, content=str() as text):
+                name = paths.shown(path)
+            case EditFile(path=path, change=LineRange(first, last, text)):
+                name = f"{paths.shown(path)}, lines {first}-{last},"
+            case RunCommand() | DeleteFile() | MoveFile() if not has_options:
+                written.clear()  # it may have used the first one
+                continue
+            case _:
+                continue
+        line, before = written.get(name, (0, text))
+        if before != text and not syntax_check.fault_in(path, before):
+            yield f"line {line}: of two versions of {name} the last was used"
+        written[name] = item.line, text
 
 
 def _missed(mended: Mended) -> Iterator[Problem]:

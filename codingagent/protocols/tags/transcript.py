@@ -18,6 +18,7 @@ from codingagent.prompt import guide
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.reply import Header, header_of
 from codingagent.protocols.tags.tag_blocks import Scan
+from codingagent.protocols.tags.turns import PERSON
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"
@@ -34,9 +35,6 @@ _CONTENTS = lazy_pattern(
     r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$",
     re.MULTILINE,
 )
-# What chats write above a turn of the person, alone on its line.
-_PERSON = lazy_pattern(r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE)
-
 _TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.
 _ANSWERS_LIMIT = 12
@@ -103,7 +101,7 @@ def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Requ
     if len(said) != 1 or _TAG.search(text, 0, said[0].start):
         return False
     is_ended = text.endswith(("[END]", "[END]\n", "[END]\n```\n", "[END]\n````\n"))
-    if not is_ended and _PERSON.search(text, said[0].start):
+    if not is_ended and PERSON.search(text, said[0].start):
         return False
     return not requests or not scanner.scan_lines(text).has_outbox
 
@@ -209,4 +207,4 @@ def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
     if end not in (turn, len(text)):
         return end
     # A label is only a word of the chat's: it counts where nothing else tells the end.
-    return min(end, first(found.start() for found in _PERSON.finditer(text, start, end)))
+    return min(end, first(found.start() for found in PERSON.finditer(text, start, end)))

@@ -172,10 +172,16 @@ def test_two_versions_of_a_file_stand_against_done(tmp_path: Path) -> None:
     made = '[CREATE_FILE path="a.py"]\n{}\n[/CREATE_FILE]\n'
     two = f"{PREFIX}Option A\n{made.format('x = 1')}Option B\n{made.format('x = 2')}{DONE}"
     assert "of two versions of a.py the last" in execute(two, {}, new(tmp_path, "a")).problems[0].reason
+    edit = '[EDIT_FILE path="b.py" start_line="1" end_line="1"]\nx = {}\n[/EDIT_FILE]\n'
+    lines = execute(f"{PREFIX}{edit.format(1)}{edit.format(2)}{DONE}", {"b.py": b"x\n"}, new(tmp_path, "d"))
+    assert "of two versions of b.py, lines 1-1, the last" in lines.problems[0].reason
     mended = f"{PREFIX}{made.format('x = (')}{made.format('x = 2')}{DONE}"
     assert not execute(mended, {}, new(tmp_path, "b")).problems
     between = f"{PREFIX}{made.format('x = 1')}[RUN_COMMAND]\npython a.py\n[/RUN_COMMAND]\n"
     assert not execute(f"{between}{made.format('x = 2')}{DONE}", {}, new(tmp_path, "c")).problems
+    for number, second in enumerate(("**Option B:**", "## Alternative 2", "方案二")):
+        text = f"{between}{second}\n{made.format('x = 2')}{DONE}"
+        assert "of two versions" in execute(text, {}, new(tmp_path, f"e{number}")).problems[0].reason
 
 
 @pytest.mark.parametrize(
@@ -236,6 +242,8 @@ def new(folder: Path, name: str) -> Path:
         "assistantfinal",
         "<|END_THINKING|>",
         "...done thinking.\n\n",
+        "…done thinking.\n\n",
+        "<|end_of_thought|>\n",
     ],
 )
 def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) -> None:
@@ -245,32 +253,6 @@ def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) 
     assert done.files == {"b.txt": b"2\n"}
     assert done.acts == [("finished",)]
     assert any("with 2 blocks in it that were not executed" in note for note in done.notes)
-
-
-@pytest.mark.parametrize("end", ["</content>\n</invoke>", "<|im_end|>", "</s>", "</file>", "  </parameter>"])
-@pytest.mark.parametrize("name", ["run.sh", "t.md", "a.go"])
-def test_the_end_of_another_syntax_gets_into_no_file(tmp_path: Path, name: str, end: str) -> None:
-    text = f'{PREFIX}[CREATE_FILE path="{name}"]\nx\n{end}\n[/CREATE_FILE]\n{DONE}'
-    done = execute(text, {}, tmp_path)
-    assert not done.files
-    assert "which is no part of it" in done.problems[0].reason
-
-
-@pytest.mark.parametrize("body", ["<content>\nx\n</content>", "<file name='a'>\n</file>", "a</s>"])
-def test_the_end_of_what_opens_in_a_body_belongs_to_it(tmp_path: Path, body: str) -> None:
-    done = execute(f'{PREFIX}[CREATE_FILE path="a.xml"]\n{body}\n[/CREATE_FILE]\n{DONE}', {}, tmp_path)
-    assert done.files == {"a.xml": f"{body}\n".encode()}
-
-
-@pytest.mark.parametrize(
-    "between", ["{0}\n\nContinuing:\n\n{0}\n", "ChatGPT said:\n", "Continue generating\n"]
-)
-def test_two_messages_within_one_block_are_not_written(tmp_path: Path, between: str) -> None:
-    joint = between.format("````")
-    block = f'[CREATE_FILE path="a.js"]\nfunction a() {{\n{joint}  return 1;\n}}\n[/CREATE_FILE]\n'
-    done = execute(f"````\n{PREFIX}{block}{DONE}````\n", {}, tmp_path)
-    assert not done.files
-    assert "Two messages were copied as one" in done.problems[0].reason
 
 
 def test_a_fence_of_its_own_is_part_of_a_text(tmp_path: Path) -> None:

@@ -13,6 +13,17 @@ function say(text, isFault) {
   byId("said").replaceChildren(line);
 }
 
+// What is said goes after a while; a fault stays until it is closed.
+const SAID_MS = 5000;
+let saidUntil = 0;
+
+function hide() { byId("said").replaceChildren(); }
+
+function heed() {
+  clearTimeout(saidUntil);
+  if (!byId("said").querySelector(".fault")) saidUntil = setTimeout(hide, SAID_MS);
+}
+
 // --- who is at the other end --------------------------------------------------------------------
 
 // The tab's key is shown to the server; the document's secret never: by it the server proves that it is the page,
@@ -95,6 +106,7 @@ let shownHere = "";
 async function load() {
   shownHere = here();
   await htmx.ajax("GET", shownHere, { target: document.body, swap: "innerHTML" });
+  new MutationObserver(heed).observe(byId("said"), { childList: true });
   look();
 }
 
@@ -196,7 +208,6 @@ async function take(body, { name = "", isUnsure = false } = {}) {
     byId("answer").focus();
   }
   const isPlan = action === "review" && response.ok;
-  if (isPlan) planned = { body, name, sequence: query.get("sequence") };
   const target = byId(isPlan ? "plan" : "said");
   target.innerHTML = html;
   htmx.process(target);
@@ -204,15 +215,18 @@ async function take(body, { name = "", isUnsure = false } = {}) {
   else if (response.ok && byId("answer")) byId("answer").value = "";
 }
 
-let planned = null;
-
-async function applyPlan() {
-  const skipped = [...document.querySelectorAll("#plan input[data-operation]:not(:checked)")];
-  const query = new URLSearchParams({ sequence: planned.sequence, name: planned.name });
-  query.set("skip", skipped.map((each) => each.dataset.operation).join(","));
-  const response = await fetch(`/s/${session()}/answer?${query}`, { method: "POST", body: planned.body });
+// The server keeps what is reviewed: it outlives the tab.
+async function endReview(url) {
+  const response = await fetch(`/s/${session()}/${url}`, { method: "POST" });
   byId("said").innerHTML = await response.text();
   if (response.ok) byId("plan").replaceChildren();
+}
+
+function applyPlan(button) {
+  const skipped = [...document.querySelectorAll("#plan input[data-operation]:not(:checked)")];
+  const query = new URLSearchParams({ ...button.dataset });
+  query.set("skip", skipped.map((each) => each.dataset.operation).join(","));
+  return endReview(`answer?${query}`);
 }
 
 async function paste({ isAsked }) {
@@ -274,8 +288,9 @@ document.addEventListener("click", async (event) => {
   if (button.dataset.copy) copy(button);
   else if (button.id === "paste") paste({ isAsked: true });
   else if (button.id === "apply") take(byId("answer").value, {});
-  else if (button.id === "apply-plan") applyPlan();
-  else if (button.id === "drop-plan") byId("plan").replaceChildren();
+  else if (button.id === "apply-plan") applyPlan(button);
+  else if (button.id === "drop-plan") endReview("drop");
+  else if (button.id === "hide") hide();
   else if (button.dataset.open) show(byId(button.dataset.open));
   else if ("close" in button.dataset) button.closest("dialog").close();
   else if (button.dataset.text) {
