@@ -30,7 +30,6 @@ from codingagent.model.operations import (
     EditFile,
     FileOperation,
     LineEnd,
-    LineRange,
     MoveFile,
     Substitutions,
 )
@@ -126,12 +125,13 @@ def _edit(
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
         )
-    is_counted = isinstance(change, LineRange | Diff)
-    earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
+    is_counted = bool(operation.ranges)
+    counts = is_counted or isinstance(change, Diff)
+    earlier = [hunk for each in order.earlier for hunk in each.hunks] if counts else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
     olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
-    shown = notebooks.to_edit(path, text.text, olds, is_counted=isinstance(change, LineRange))
+    shown = notebooks.to_edit(path, text.text, olds, is_counted=is_counted)
     try:
         edited = answer_checks.apply_edit(operation, shown, earlier)
         is_same = shown == text.text
@@ -140,7 +140,7 @@ def _edit(
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     placeholders.check_cuts(context.secrecy.vault, shown, operation)
-    notes += edited.notes + apply.shift_notes(change, earlier)
+    notes += edited.notes
     notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
@@ -148,10 +148,10 @@ def _edit(
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
     match change:
-        case LineRange():
-            count = 1
-        case Substitutions(edits=parts) | Diff(hunks=parts) | parts:
+        case Substitutions(edits=parts) | Diff(hunks=parts):
             count = len(parts)
+        case _:
+            count = len(operation.parts)
     event = events.FileEdited(path, edited.hunks, excerpt, count, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
@@ -329,9 +329,10 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
     is_edit = isinstance(change.event, events.FileEdited)
     if is_edit:
         operation = order.operation
-        if not (isinstance(operation, EditFile) and isinstance(operation.change, LineRange)):
+        ranges = operation.ranges if isinstance(operation, EditFile) else ()
+        if not ranges:
             return None  # what it replaces is there, as the chat saw it
-        lines = slice(operation.change.start_line - 1, operation.change.end_line)
+        lines = slice(min(r.start_line for r in ranges) - 1, max(r.end_line for r in ranges))
         both = [each.split("\n")[lines] for each in (old, present) if each is not None]
         if len(both) == 2 and both[0] == both[1]:
             return None

@@ -101,9 +101,10 @@ def check_left_out(operation: CreateFile | EditFile, old: str, new: str, *, is_j
     """Refuse a change that has a lone comment in place of many lines: it may say that they stay the same."""
     if operation.unchecked:
         return
-    if isinstance(operation, EditFile) and isinstance(operation.change, tuple):
-        parts = operation.change
-        pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
+    parts = operation.parts if isinstance(operation, EditFile) else ()
+    searches = [part for part in parts if isinstance(part, Replacement)]
+    if searches and len(searches) == len(parts):
+        pairs = [(places.split(each.search), places.split(each.replace)) for each in searches]
     else:
         before, after = places.split(old), places.split(new)
         is_edit = isinstance(operation, EditFile)

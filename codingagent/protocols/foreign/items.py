@@ -19,7 +19,6 @@ from codingagent.model.operations import (
     EditFile,
     FileOperation,
     Kind,
-    LineRange,
     MoveFile,
     Replacement,
     RunCommand,
@@ -286,10 +285,9 @@ def _lines_of(item: Step | Problem) -> set[str]:
     match item:
         case Step(operation=CreateFile(content=str() as content)):
             texts = [content]
-        case Step(operation=EditFile(change=LineRange(text=text))):
-            texts = [text]
-        case Step(operation=EditFile(change=tuple() as change)):
-            texts = [text for each in change for text in (each.search, each.replace)]
+        case Step(operation=EditFile(parts=parts) as edit) if parts:
+            searches = (each.search for each in parts if isinstance(each, Replacement))
+            texts = [*edit.written, *searches]
         case _:
             return set()
     return {line.strip() for text in texts for line in text.split("\n")}
