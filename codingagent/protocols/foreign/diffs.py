@@ -1,11 +1,15 @@
 """Read unified and git differences: the files they name, and their hunks, however badly counted.
 
-How it works. A hunk is first read by the numbers in its header; if these don't end it where
-one can end, they are wrong, and it is read by the marks of its lines alone.
+How it works. A hunk is first read by the numbers in its header; if lines that change something go on
+behind them, they are wrong, and it is read by the marks of its lines alone. What tools write between two
+files is known by its words. The paths of a patch begin alike: what its edited files prove holds for all.
 """
 
+import contextlib
 import re
 import shlex
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
 
 from msgspec import Struct, field
 
@@ -42,12 +46,39 @@ _NO_TEXT = {
     "Binary files ": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
     "GIT binary": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
 }
+# What tools write between the hunks of two files, or of two commits: no line of a hunk.
+_BETWEEN = lazy_pattern(
+    "diff -|Property changes on: |=== [a-z]+ [a-z]+ '|-{20,}$|# HG changeset patch|changeset: +[0-9]+:"
+    "|(?:From|commit|[*|/\\\\ ]*commit) [0-9a-f]{7,64}\\b|[0-9a-f]{7,40} \\S"
+)
+# What they write of a file whose lines they don't show.
+_NOT_SHOWN = lazy_pattern(
+    "Only in .+: .|(?:Binary )?[Ff]iles? .+ (?:differ|has changed)$|=== (?:renamed|added|removed) [a-z]+ '"
+)
+# Other kinds of differences, which have no marks that a unified one has.
+_OTHER_KINDS = {
+    "a context diff": lazy_pattern(r"^\*{15}.*\n\*\*\* \d", re.MULTILINE),
+    "a normal diff": lazy_pattern(r"^\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n[<>] ", re.MULTILINE),
+    "an ed script": lazy_pattern(r"\A\s*(?:[ad]\d+ \d+\n|\d+(?:,\d+)?(?:d\s|[ac]\n(?:.*\n)*?\.\s))"),
+    "a word diff": lazy_pattern(r"\[-.+?-\]\{\+|(?<!\S)(?:\[-[^\]\n]+-\]|\{\+[^}\n]+\+\})(?!\S)"),
+    "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
+    "a JSON Patch": lazy_pattern(
+        r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
+    ),
+}
 # What diff and git put after a path: a tab, or a date.
 _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*)$")
+# What is put there if there is no file: the beginning of time, in any zone, or words.
+_ABSENT = lazy_pattern(
+    r"[ \t](?:1970-01-01|1969-12-31) [\d:.]+|[ \t]Thu Jan +0?1 [\d:]+ 1970|\((?:nonexistent|revision 0)\)"
+)
+_NO_FILE = "/dev/null"
 # How git names the bytes of an empty file.
 _EMPTY = "..e69de29"
-Asked = tuple[FileOperation, tuple[str, ...]]
-"""An operation, and notes on how it was read."""
+Asked = tuple[Sequence[FileOperation], tuple[str, ...]]
+"""Operations, each of which needs the one before, and notes on how they were read."""
+Heads = tuple[str, str]
+"""What the paths of a patch begin with, before and after, beyond those in the workspace: `a/` and `b/`."""
 
 
 class DiffPart(Struct):
@@ -106,7 +137,7 @@ class DiffPart(Struct):
                 f"the hunk at line {self.line} has no line of the old text, so its place is not certain",
                 advice="; add the lines around it",
             )
-        end = FileEnd.KEPT if self.at_end else None
+        end = FileEnd.KEPT if self.at_end or (self.old_open and self.new_open) else None
         if self.old_open != self.new_open:
             # It gives the last line of the file its end, or takes it.
             end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
@@ -115,7 +146,10 @@ class DiffPart(Struct):
 
 
 class FileDiff(Struct):
-    """The part of a difference that is about one file; `line` is 1-based."""
+    """The part of a difference that is about one file; `line` is 1-based.
+
+    `absent` tells what the dates beside its paths say: that there is no file before, or after.
+    """
 
     line: int
     old: str | None = None
@@ -123,7 +157,19 @@ class FileDiff(Struct):
     git: str = ""
     marks: list[str] = field(default_factory=list)
     hunks: list[DiffPart] = field(default_factory=list)
+    absent: tuple[bool, bool] = (False, False)
     fault: OperationError | None = None
+
+    @property
+    def is_new(self) -> bool:
+        is_dated = self.absent[0] and not any(hunk.old for hunk in self.hunks)
+        return self.old == _NO_FILE or is_dated or self.says("new file mode") is not None
+
+    @property
+    def is_gone(self) -> bool:
+        # Some disks and build tools date all files so: lines that stay prove that this one exists.
+        is_dated = self.absent[1] and not any(hunk.new for hunk in self.hunks)
+        return self.new == _NO_FILE or is_dated or self.says("deleted file mode") is not None
 
     def says(self, what: str) -> str | None:
         """Return what follows such words in the lines above the hunks."""
@@ -149,26 +195,53 @@ def is_hunk_header(line: str) -> bool:
     return line.startswith("@@") and _HUNK.fullmatch(line.rstrip()) is not None
 
 
+def other_kind(lines: Iterable[str]) -> str:
+    """Return which kind of difference lines are that is no unified one; empty: none."""
+    text = "\n".join((*lines, ""))
+    return next((kind for kind, pattern in _OTHER_KINDS.items() if pattern.search(text)), "")
+
+
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
     """Read the differences from a line on, or all in a fence; return them, and the index after."""
     found: list[FileDiff] = []
+    passed: list[str] = []
+    start, first = at, next((i for i in range(at, end) if begins(lines, i, end)), end) if fenced else at
     while at < end:
         line = lines[at]
         is_beginning = begins(lines, at, end)
-        is_marked = fenced and not found and line[:1] in ("+", "-", " ") and bool(line.strip())
-        if is_hunk_header(line) or (is_marked and not is_beginning):
+        # Above the first header there may be a message, with a list in it.
+        is_marked = line[:1] in ("+", "-", " ") and line.strip() and not (any(passed) and first < end)
+        is_marked = is_marked and (first == end or line[0] != " ")
+        is_marked = is_marked and at < first and not found and not _BETWEEN.match(line)
+        if is_hunk_header(line) or (is_marked and not other_kind(lines[start:first])):
             if not found:
                 found.append(FileDiff(at + 1))
             at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
         elif is_beginning:
-            found.append(FileDiff(at + 1))
-            at = _read_header(lines, at, end, found[-1])
+            each = FileDiff(at + 1)
+            at = _read_header(lines, at, end, each)
+            if found and each.git and each.git == found[-1].git and found[-1].is_gone:
+                found[-1].marks += each.marks  # it becomes another kind of file: both, or neither
+            else:
+                found.append(each)
             if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
                 at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
+        elif (
+            (fenced or found) and _NOT_SHOWN.match(line) and (at + 1 >= end or not begins(lines, at + 1, end))
+        ):
+            fact = f"'{paths.shown(line.strip()[:100])}' shows no lines of that file"
+            fault = OperationError(fact, advice="; send it whole, or MOVE_FILE or DELETE_FILE")
+            found.append(FileDiff(at + 1, fault=fault))
+            at += 1
         elif fenced:
+            passed.append(line)
             at += 1
         else:
             break
+    changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
+    if kind := other_kind(passed) or changes * "a difference that names no file":
+        fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
+        found.append(FileDiff(start + 1, fault=fault))
     return found, at
 
 
@@ -196,7 +269,9 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
         if kind == 2:
             difference.git = line[len("diff --git ") :].strip()
         elif kind == 3:
-            difference.old, difference.new = (_path_of(lines[i][4:]) for i in (at, at + 1))
+            both = lines[at][4:].rstrip(), lines[at + 1][4:].rstrip()
+            difference.old, difference.new = map(_path_of, both)
+            difference.absent = _ABSENT.search(both[0]) is not None, _ABSENT.search(both[1]) is not None
             at += 1
         else:
             difference.marks.append(line.rstrip())
@@ -267,12 +342,23 @@ def _by_counts(
     behind = at
     while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
         behind += 1
-    line = lines[behind] if behind < end else ""
-    is_next = line.rstrip() == "--" or line.startswith(("From ", "Only in "))
-    if not line.strip() or is_next or begins(lines, behind, end):
+    if behind >= end or _is_between(lines, behind, end):
         return hunk, at
-    # In a fence a line without a mark is context that has lost it; outside it is prose.
-    return None if fenced or line[0] in "+- \\" else (hunk, at)
+    rest = takewhile(lambda i: not _is_between(lines, i, end), range(behind, end if fenced else behind + 1))
+    # Lines without a mark may be context that has lost it: if they change nothing, nothing is missing.
+    is_more = lines[at][:1] in ("+", "-", " ", "\\") or any(lines[i][:1] in ("+", "-") for i in rest)
+    if is_more or (not fenced and lines[behind][:1] in (" ", "\\")):
+        return None
+    hunk.is_counted = not fenced
+    return hunk, at
+
+
+def _is_between(lines: list[str], at: int, end: int) -> bool:
+    """Return whether a line is of no hunk: a header, or what tools write between two files."""
+    line = lines[at]
+    if line.rstrip() == "--":  # what mail has below a text
+        return at + 1 >= end or not lines[at + 1].strip() or re.match(r"\d+\.\d+", lines[at + 1]) is not None
+    return begins(lines, at, end) or any(rule.match(line) for rule in (_BETWEEN, _NOT_SHOWN))
 
 
 def _by_marks(
@@ -280,10 +366,8 @@ def _by_marks(
 ) -> tuple[DiffPart, int]:
     """Read lines as long as they have the marks of a hunk's."""
     hunk = DiffPart(at)
-    while at < end and not begins(lines, at, end):
+    while at < end and not _is_between(lines, at, end):
         line = lines[at]
-        if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):
-            break
         if fenced and not hunk.take(line):
             # Context that has lost its blank; that it fits the file will prove it.
             hunk.take(f" {line}")
@@ -302,37 +386,53 @@ def _by_marks(
 
 
 # --- what is asked for -----------------------------------------------------------------------------
-def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Asked:
-    """Return the operation that a difference asks for, and notes on how it was read."""
+def operations_of(difference: FileDiff, named: Name | None, files: Files, heads: Heads | None) -> Asked:
+    """Return the operations that a difference asks for, and notes on how it was read."""
     if difference.fault:
         raise difference.fault
-    old, new = _sides(difference, files)
-    if old is None and new is None:
+    old, new = _sides(difference, files, heads)
+    if old is None or new is None:
         if named is None:
             raise OperationError("it names no file", advice="; write --- a/path and +++ b/path above it")
         old = new = named.only("--- a/path and +++ b/path")
-    notes, hunks = _check_kind(difference, new or old or "", is_gone=new is None), difference.hunks
-    if new is None:
+    notes, hunks = _check_kind(difference, new), difference.hunks
+    if difference.is_new and difference.is_gone:
+        what = "it says that its file is new, and that it is deleted"
+        raise OperationError(what, advice="; write one header")
+    if difference.is_gone:
         if any(hunk.new for hunk in hunks):
             raise OperationError(
-                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay",
+                f"it deletes '{paths.shown(old)}' and has lines that are to stay",
                 advice="; begin each of its"
                 " lines with -, or send the changes without the header of a deleted file",
             )
-        return DeleteFile(paths.workspace_path(old or "")), notes
-    if old is None:
+        gone = tuple(text for hunk in hunks for text in hunk.old)
+        return (DeleteFile(paths.workspace_path(old), gone if hunks else None),), notes
+    if difference.is_new:
         if not hunks and _EMPTY not in (difference.says("index ") or ""):
             raise OperationError("it makes a new file and has none of its lines", advice="; send them")
-        return creation_of(paths.workspace_path(new), hunks), notes
-    if old != new and not hunks and difference.says("rename from ") is not None:
-        return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes
+        return (creation_of(paths.workspace_path(new), hunks),), notes
+    if old != new and new in files and old not in files and difference.says("rename from ") is not None:
+        return (edit_of(new, hunks),) if hunks else (), (*notes, f"'{paths.shown(old)}' is renamed already")
     if old != new:
-        raise renaming(old, new, edited=bool(hunks))
+        return _renaming(difference, old, new, files), notes
     path, note = files.existing(new)
     notes = (*notes, note) if note else notes
     if path not in files and len(hunks) == 1 and hunks[0].new and not any(hunks[0].old):
-        return creation_of(path, hunks), notes
-    return edit_of(path, hunks), notes
+        return (creation_of(path, hunks),), notes
+    return (edit_of(path, hunks),), notes
+
+
+def _renaming(difference: FileDiff, old: str, new: str, files: Files) -> Sequence[FileOperation]:
+    """Return an edit and the move that needs it; refuse changes that can't be read, and no certain move."""
+    hunks = difference.hunks
+    is_whole = difference.says("similarity index ") in (None, "100%") and difference.says("index ") is None
+    is_whole = is_whole and difference.old is None
+    if difference.says("rename from ") is None or new in files or not (hunks or is_whole):
+        raise renaming(old, new, edited=not is_whole)
+    old, new = paths.workspace_path(old), paths.workspace_path(new)
+    edits = [edit_of(old, hunks)] if hunks else []
+    return (*edits, MoveFile(old, new, is_after_edit=bool(edits)))
 
 
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
@@ -371,11 +471,11 @@ def renaming(old: str, new: str, *, edited: bool) -> OperationError:
     return OperationError(fact, advice=f"; send {move}{then}")
 
 
-def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
+def _check_kind(difference: FileDiff, path: str) -> tuple[str, ...]:
     """Refuse what is no text, or only a mode; return a note on a mode that stays as it was."""
     shown = paths.shown(path)
     for trace, (what, how) in _NO_TEXT.items():
-        if any(trace in mark for mark in difference.marks) and not (is_gone and "inary" in trace):
+        if any(trace in mark for mark in difference.marks) and not (difference.is_gone and "inary" in trace):
             raise OperationError(f"'{shown}' is {what}", advice=how)
     changed, new = difference.says("new mode "), difference.says("new file mode ") or ""
     if changed is None and not new.endswith("755"):
@@ -389,35 +489,51 @@ def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str,
 
 
 # --- paths -----------------------------------------------------------------------------------------
-def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
-    """Return the file's path before and after, None where there is no file then."""
+def heads_of(differences: Iterable[FileDiff], files: Files) -> Heads | None:
+    """Return what the paths of a patch begin with, as its edited files prove; None: nothing does."""
+    found: set[Heads] = set()
+    for each in differences:
+        if each.old and each.new and _NO_FILE not in (each.old, each.new):
+            with contextlib.suppress(OperationError):
+                old, new = _unprefixed(each.old, each.new, files, is_git=bool(each.git))
+                if old == new and each.old.endswith(old) and each.new.endswith(new):
+                    found.add((each.old.removesuffix(old), each.new.removesuffix(new)))
+    return found.pop() if len(found) == 1 else None
+
+
+def _sides(difference: FileDiff, files: Files, heads: Heads | None) -> tuple[str | None, str | None]:
+    """Return the file's path before and after, both the same for a file that is only then; None: not said."""
     old, new = difference.old, difference.new
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
         return _path_of(renamed[0]), _path_of(renamed[1])
-    if old is None and new is None:
-        # The paths of a `diff --git` line are as long as each other, or have no blanks.
-        text, middle = difference.git, len(difference.git) // 2
-        is_halved = len(text) % 2 and text[middle] == " "
-        both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
+    # The paths of a `diff --git` line are as long as each other, or have no blanks.
+    text, middle = difference.git, len(difference.git) // 2
+    is_halved = len(text) % 2 and text[middle] == " "
+    both = [*map(_path_of, [text[:middle], text[middle + 1 :]] if is_halved else text.split(" "))]
+    if old is None or new is None:
         if len(both) != 2:
             index = difference.says("Index: ")
             return index, index
-        old, new = map(_path_of, both)
-    old_path, new_path = (None if side == "/dev/null" else side for side in (old, new))
-    is_git = difference.git.startswith(("a/", '"a/'))
-    if old_path is not None and new_path is not None:
-        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
-    elif new_path is not None:
-        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
-    elif old_path is not None:
-        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
-    old_path = old_path if difference.says("new file mode") is None else None
-    new_path = new_path if difference.says("deleted file mode") is None else None
-    if old_path is None and new_path is None:
-        what = "it says that its file is new, and that it is deleted"
-        raise OperationError(what, advice="; write one header")
-    return old_path, new_path
+        old, new = both
+    if old == new == _NO_FILE:
+        return None, None
+    if heads is not None and old.startswith(heads[0]) and new.startswith(heads[1]):
+        return old.removeprefix(heads[0]), new.removeprefix(heads[1])
+    if _NO_FILE not in (old, new):
+        return _unprefixed(old, new, files, is_git=len(both) == 2)
+    side, path = (1, new) if old == _NO_FILE else (0, old)
+    tail = _common_tail(*both) if len(both) == 2 and both[side] == path else ""
+    if heads is not None and heads[side] and path.startswith(heads[side]):
+        tail = path.removeprefix(heads[side])
+    path = tail or _unprefixed_one(path, ("a/", "b/")[side], files, is_bare=heads == ("", ""))
+    return path, path
+
+
+def _common_tail(one: str, other: str) -> str:
+    """Return the components that two paths have in common at their ends."""
+    both = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
+    return "/".join(reversed([a for a, _ in takewhile(lambda pair: pair[0] == pair[1], both)]))
 
 
 def _path_of(text: str) -> str:
@@ -427,21 +543,24 @@ def _path_of(text: str) -> str:
     return _TIMESTAMP.sub("", text).strip() if name == text else name
 
 
-def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
-    """Take git's `a/` or `b/` off one path; refuse it where such a folder may be meant."""
-    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
-        return path.removeprefix(prefix)
-    raise OperationError(
-        f"'{paths.shown(path)}' may be in the folder {prefix} or not",
-        advice="; write the line diff --git above it",
-    )
+def _unprefixed_one(path: str, prefix: str, files: Files, *, is_bare: bool) -> str:
+    """Take git's `a/` or `b/` off one path; refuse it where a first folder may be meant, or not."""
+    folder, _, rest = path.partition("/")
+    is_prefixed = path.startswith(prefix)
+    is_odd = not is_bare and not files.has_folder(folder) and files.has_folder(rest.partition("/")[0])
+    if files.has_folder(folder) if is_prefixed else is_odd and "/" in rest:
+        raise OperationError(
+            f"'{paths.shown(path)}' may be in the folder {folder}/ or not",
+            advice="; write the line diff --git above it",
+        )
+    return path.removeprefix(prefix)
 
 
 def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
     """Take git's `a/` and `b/` off, or whatever folders mean before and after; refuse what may be both."""
     (folder, _, before), (other, _, after) = old.partition("/"), new.partition("/")
+    there = [side for side in (old, new) if side in files]
     if before and before == after and folder != other:
-        there = [side for side in (old, new) if side in files]
         if len(there) == 2 and not is_git:
             raise OperationError(
                 f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist",
@@ -449,6 +568,9 @@ def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str,
             )
         if not there or (folder, other) == ("a", "b"):
             return before, after
+    tail = _common_tail(old, new)
+    if old != new and tail in files and not any(side in files for side in (old, new, before, after)):
+        return tail, tail  # `--src-prefix=x/y/`, or two folders that `git diff --no-index` compares
     old, new = (side if side in files else re.sub("^[ab]/", "", side) for side in (old, new))
     # A copy beside the file, `a.py.orig`, is none of the workspace's.
     return (new, new) if old not in files and new in files else (old, new)

@@ -323,9 +323,10 @@ class _AnswerReader:
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None) -> int:
         found, behind = diffs.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
+        heads = diffs.heads_of(found, self._files)
         for each in found:
             subject = each.new or each.old or (name.texts[0] if name else "")
-            asked = partial(diffs.operation_of, each, name, self._files)
+            asked = partial(diffs.operations_of, each, name, self._files, heads)
             self._items.take(Kind.DIFF, each.line, subject, asked)
         return max(behind, at + 1)
 
@@ -385,14 +386,14 @@ def _operation_of(section: _Section, files: Files) -> Asked:
         raise OperationError(f"it has no {_END}, so it may be cut", advice="; send it again, whole")
     hunks = _hunks_of(section)
     if section.kind == "Add":
-        return diffs.creation_of(paths.workspace_path(section.path), hunks), ()
+        return (diffs.creation_of(paths.workspace_path(section.path), hunks),), ()
     path, note = files.existing(section.path)
     notes = (note,) if note else ()
     if section.kind == "Delete":
-        return DeleteFile(path), notes
+        return (DeleteFile(path),), notes
     if section.moved_to:
         raise diffs.renaming(path, section.moved_to, edited=bool(hunks))
-    return diffs.edit_of(path, hunks), notes
+    return (diffs.edit_of(path, hunks),), notes
 
 
 def _hunks_of(section: _Section) -> list[DiffPart]:

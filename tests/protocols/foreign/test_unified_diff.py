@@ -299,7 +299,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n" + ADDED),
     ),
     "a new name and changes": (
-        fenced("diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n" + EDIT),
+        fenced("diff --git a/n.py b/m.py\nsimilarity index 90%\nrename from n.py\nrename to m.py\n"),
         '[MOVE_FILE path="n.py" to="m.py"], then [EDIT_FILE path="m.py"] with the changes',
         (
             '[MOVE_FILE path="n.py" to="m.py"]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'
