@@ -241,7 +241,10 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
     if kind := other_kind(passed) or changes * "a difference that names no file":
         fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
-        found.append(FileDiff(start + 1, fault=fault))
+        unread = [each for each in found if not (each.hunks or each.fault)]
+        for each in unread:
+            each.fault = fault
+        found += [] if unread else [FileDiff(start + 1, fault=fault)]
     return found, at
 
 
