@@ -510,12 +510,9 @@ def _sides(difference: FileDiff, files: Files, heads: Heads | None) -> tuple[str
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
         return _path_of(renamed[0]), _path_of(renamed[1])
-    # The paths of a `diff --git` line are as long as each other, or have no blanks.
-    text, middle = difference.git, len(difference.git) // 2
-    is_halved = len(text) % 2 and text[middle] == " "
-    both = [*map(_path_of, [text[:middle], text[middle + 1 :]] if is_halved else text.split(" "))]
+    both = _git_sides(difference)
     if old is None or new is None:
-        if len(both) != 2:
+        if both is None:
             index = difference.says("Index: ")
             return index, index
         old, new = both
@@ -523,14 +520,30 @@ def _sides(difference: FileDiff, files: Files, heads: Heads | None) -> tuple[str
         return None, None
     if heads is not None and old.startswith(heads[0]) and new.startswith(heads[1]):
         return old.removeprefix(heads[0]), new.removeprefix(heads[1])
-    if _NO_FILE not in (old, new):
-        return _unprefixed(old, new, files, is_git=len(both) == 2)
-    side, path = (1, new) if old == _NO_FILE else (0, old)
-    tail = _common_tail(*both) if len(both) == 2 and both[side] == path else ""
+    is_only_then = (
+        difference.says("new file mode") is not None or difference.says("deleted file mode") is not None
+    )
+    if _NO_FILE not in (old, new) and not (both and is_only_then):
+        return _unprefixed(old, new, files, is_git=both is not None)
+    side, path = (0, old) if new == _NO_FILE else (1, new)
+    tail = _common_tail(*both) if both and both[side] == path else ""
     if heads is not None and heads[side] and path.startswith(heads[side]):
         tail = path.removeprefix(heads[side])
     path = tail or _unprefixed_one(path, ("a/", "b/")[side], files, is_bare=heads == ("", ""))
     return path, path
+
+
+def _git_sides(difference: FileDiff) -> tuple[str, str] | None:
+    """Return the two paths of a `diff --git` line: they may hold blanks, and nothing else parts them."""
+    text, old, new = difference.git, difference.old or "", difference.new or ""
+    if old == _NO_FILE and text.endswith(f" {new}"):
+        return text.removesuffix(f" {new}"), new
+    if new == _NO_FILE and text.startswith(f"{old} "):
+        return old, text.removeprefix(f"{old} ")
+    middle = len(text) // 2
+    is_halved = len(text) % 2 and text[middle] == " "
+    both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
+    return (_path_of(both[0]), _path_of(both[1])) if len(both) == 2 else None
 
 
 def _common_tail(one: str, other: str) -> str:
