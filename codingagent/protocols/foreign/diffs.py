@@ -28,7 +28,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, joined
-from codingagent.protocols.foreign.file_names import Files, Name
+from codingagent.protocols.foreign.file_names import Files, Name, ambiguous
 
 _HUNK = lazy_pattern(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
@@ -49,7 +49,7 @@ _NO_TEXT = {
 # What tools write between the hunks of two files, or of two commits: no line of a hunk.
 _BETWEEN = lazy_pattern(
     "diff -|Property changes on: |=== [a-z]+ [a-z]+ '|-{20,}$|# HG changeset patch|changeset: +[0-9]+:"
-    "|(?:From|commit|[*|/\\\\ ]*commit) [0-9a-f]{7,64}\\b|[0-9a-f]{7,40} \\S"
+    "|(?:From|commit) [0-9a-f]{7,64}\\b"
 )
 # What they write of a file whose lines they don't show.
 _NOT_SHOWN = lazy_pattern(
@@ -60,7 +60,9 @@ _OTHER_KINDS = {
     "a context diff": lazy_pattern(r"^\*{15}.*\n\*\*\* \d", re.MULTILINE),
     "a normal diff": lazy_pattern(r"^\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n[<>] ", re.MULTILINE),
     "an ed script": lazy_pattern(r"\A\s*(?:[ad]\d+ \d+\n|\d+(?:,\d+)?(?:d\s|[ac]\n(?:.*\n)*?\.\s))"),
-    "a word diff": lazy_pattern(r"\[-.+?-\]\{\+|(?<!\S)(?:\[-[^\]\n]+-\]|\{\+[^}\n]+\+\})(?!\S)"),
+    "a word diff": lazy_pattern(
+        r"\[-.{1,200}?-\]\{\+|(?<!\S)(?:\[-[^\]\n]{1,200}-\]|\{\+[^}\n]{1,200}\+\})(?!\S)"
+    ),
     "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
     "a JSON Patch": lazy_pattern(
         r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
@@ -146,19 +148,27 @@ class DiffPart(Struct):
 
 
 class FileDiff(Struct):
-    """The part of a difference that is about one file; `line` is 1-based.
+    """The part of a difference or a patch that is about one file; `line` is 1-based.
 
-    `absent` tells what the dates beside its paths say: that there is no file before, or after.
+    `old` and `new` are its paths as headers have them, `paths` those that are given plainly. `absent` tells
+    what the dates beside its paths say: that there is no file before, or after.
     """
 
     line: int
     old: str | None = None
     new: str | None = None
+    paths: tuple[str, str] | None = None
     git: str = ""
     marks: list[str] = field(default_factory=list)
     hunks: list[DiffPart] = field(default_factory=list)
     absent: tuple[bool, bool] = (False, False)
     fault: OperationError | None = None
+
+    @property
+    def path(self) -> str:
+        """The path as it is given, for a subject; empty if none is."""
+        both = self.paths or (self.old or "", self.new or "")
+        return both[0] if both[1] == _NO_FILE else both[1]
 
     @property
     def is_new(self) -> bool:
@@ -206,18 +216,16 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
     found: list[FileDiff] = []
     passed: list[str] = []
     start, first = at, next((i for i in range(at, end) if begins(lines, i, end)), end) if fenced else at
+    # Marked lines without a header may be a hunk, but none of a list in what is above another header.
+    is_bare = first == end and not other_kind(lines[at:end])
     while at < end:
         line = lines[at]
-        is_beginning = begins(lines, at, end)
-        # Above the first header there may be a message, with a list in it.
-        is_marked = line[:1] in ("+", "-", " ") and line.strip() and not (any(passed) and first < end)
-        is_marked = is_marked and (first == end or line[0] != " ")
-        is_marked = is_marked and at < first and not found and not _BETWEEN.match(line)
-        if is_hunk_header(line) or (is_marked and not other_kind(lines[start:first])):
+        is_marked = is_bare and not found and line[:1] in ("+", "-", " ") and line.strip()
+        if is_marked or is_hunk_header(line):
             if not found:
                 found.append(FileDiff(at + 1))
             at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
-        elif is_beginning:
+        elif begins(lines, at, end):
             each = FileDiff(at + 1)
             at = _read_header(lines, at, end, each)
             if found and each.git and each.git == found[-1].git and found[-1].is_gone:
@@ -226,9 +234,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
                 found.append(each)
             if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
                 at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
-        elif (
-            (fenced or found) and _NOT_SHOWN.match(line) and (at + 1 >= end or not begins(lines, at + 1, end))
-        ):
+        elif _NOT_SHOWN.match(line) and not (at + 1 < end and begins(lines, at + 1, end)):
             fact = f"'{paths.shown(line.strip()[:100])}' shows no lines of that file"
             fault = OperationError(fact, advice="; send it whole, or MOVE_FILE or DELETE_FILE")
             found.append(FileDiff(at + 1, fault=fault))
@@ -403,6 +409,8 @@ def operations_of(difference: FileDiff, named: Name | None, files: Files, heads:
         what = "it says that its file is new, and that it is deleted"
         raise OperationError(what, advice="; write one header")
     if difference.is_gone:
+        if old not in files and (fits := files.fits(old)):
+            raise ambiguous(old, fits)
         if any(hunk.new for hunk in hunks):
             raise OperationError(
                 f"it deletes '{paths.shown(old)}' and has lines that are to stay",
@@ -412,13 +420,11 @@ def operations_of(difference: FileDiff, named: Name | None, files: Files, heads:
         gone = tuple(text for hunk in hunks for text in hunk.old)
         return (DeleteFile(paths.workspace_path(old), gone if hunks else None),), notes
     if difference.is_new:
-        if not hunks and _EMPTY not in (difference.says("index ") or ""):
+        if not (hunks or difference.paths) and _EMPTY not in (difference.says("index ") or ""):
             raise OperationError("it makes a new file and has none of its lines", advice="; send them")
         return (creation_of(paths.workspace_path(new), hunks),), notes
-    if old != new and new in files and old not in files and difference.says("rename from ") is not None:
-        return (edit_of(new, hunks),) if hunks else (), (*notes, f"'{paths.shown(old)}' is renamed already")
     if old != new:
-        return _renaming(difference, old, new, files), notes
+        return _renaming(difference, old, new, files, notes)
     path, note = files.existing(new)
     notes = (*notes, note) if note else notes
     if path not in files and len(hunks) == 1 and hunks[0].new and not any(hunks[0].old):
@@ -426,16 +432,19 @@ def operations_of(difference: FileDiff, named: Name | None, files: Files, heads:
     return (edit_of(path, hunks),), notes
 
 
-def _renaming(difference: FileDiff, old: str, new: str, files: Files) -> Sequence[FileOperation]:
-    """Return an edit and the move that needs it; refuse changes that can't be read, and no certain move."""
-    hunks = difference.hunks
+def _renaming(difference: FileDiff, old: str, new: str, files: Files, notes: tuple[str, ...]) -> Asked:
+    """Return an edit, and the move that needs it; refuse what can't be read, or is no certain move."""
+    is_said = difference.paths is not None or difference.says("rename from ") is not None
     is_whole = difference.says("similarity index ") in (None, "100%") and difference.says("index ") is None
     is_whole = is_whole and difference.old is None
-    if difference.says("rename from ") is None or new in files or not (hunks or is_whole):
+    is_done = new in files and old not in files
+    if not is_said or (new in files and not is_done) or not (difference.hunks or is_whole):
         raise renaming(old, new, edited=not is_whole)
     old, new = paths.workspace_path(old), paths.workspace_path(new)
-    edits = [edit_of(old, hunks)] if hunks else []
-    return (*edits, MoveFile(old, new, is_after_edit=bool(edits)))
+    edits = [edit_of(new if is_done else old, difference.hunks)] if difference.hunks else []
+    if is_done:
+        return edits, (*notes, f"'{paths.shown(old)}' is renamed already")
+    return (*edits, MoveFile(old, new, is_after_edit=bool(edits))), notes
 
 
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
@@ -506,30 +515,29 @@ def heads_of(differences: Iterable[FileDiff], files: Files) -> Heads | None:
 
 def _sides(difference: FileDiff, files: Files, heads: Heads | None) -> tuple[str | None, str | None]:
     """Return the file's path before and after, both the same for a file that is only then; None: not said."""
-    old, new = difference.old, difference.new
+    if difference.paths is not None:
+        return difference.paths
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
         return _path_of(renamed[0]), _path_of(renamed[1])
-    both = _git_sides(difference)
-    if old is None or new is None:
-        if both is None:
-            index = difference.says("Index: ")
-            return index, index
-        old, new = both
-    if old == new == _NO_FILE:
-        return None, None
-    if heads is not None and old.startswith(heads[0]) and new.startswith(heads[1]):
-        return old.removeprefix(heads[0]), new.removeprefix(heads[1])
-    is_only_then = (
-        difference.says("new file mode") is not None or difference.says("deleted file mode") is not None
-    )
-    if _NO_FILE not in (old, new) and not (both and is_only_then):
-        return _unprefixed(old, new, files, is_git=both is not None)
+    git = _git_sides(difference)
+    old, new = (difference.old, difference.new) if difference.old and difference.new else git or ("", "")
+    if old == new and old in ("", _NO_FILE):
+        index = difference.says("Index: ")
+        return index, index
+    is_lone = difference.says("new file mode") is not None or difference.says("deleted file mode") is not None
+    if _NO_FILE not in (old, new) and not (git and is_lone):
+        if heads is not None and old.startswith(heads[0]) and new.startswith(heads[1]):
+            return old.removeprefix(heads[0]), new.removeprefix(heads[1])
+        return _unprefixed(old, new, files, is_git=git is not None)
     side, path = (0, old) if new == _NO_FILE else (1, new)
-    tail = _common_tail(*both) if both and both[side] == path else ""
-    if heads is not None and heads[side] and path.startswith(heads[side]):
-        tail = path.removeprefix(heads[side])
-    path = tail or _unprefixed_one(path, ("a/", "b/")[side], files, is_bare=heads == ("", ""))
+    head = heads[side] if heads is not None else ""
+    if head and path.startswith(head):
+        path = path.removeprefix(head)
+    elif git and git[side] == path:
+        path = _common_tail(*git) or path
+    else:
+        path = _unprefixed_one(path, ("a/", "b/")[side], files, is_bare=heads == ("", ""))
     return path, path
 
 

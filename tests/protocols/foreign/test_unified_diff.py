@@ -430,11 +430,6 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         "send them",
         fenced("*** Begin Patch\n*** Delete File: n.py\n*** End Patch\n"),
     ),
-    "a patch that moves": (
-        "*** Begin Patch\n*** Update File: n.py\n*** Move to: m.py\n*** End Patch\n",
-        '[MOVE_FILE path="n.py" to="m.py"]',
-        '[MOVE_FILE path="n.py" to="m.py"]\n',
-    ),
     "a name that fits two": (
         "*** Begin Patch\n*** Delete File: x.py\n*** End Patch\n",
         "write the path from the workspace root",
