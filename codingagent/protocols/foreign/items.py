@@ -27,7 +27,8 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
-from codingagent.protocols.foreign.diffs import Asked, renaming
+from codingagent.protocols.foreign.diff_operations import renaming
+from codingagent.protocols.foreign.diffs import Asked
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
 

@@ -18,7 +18,7 @@ from codingagent.model import paths
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import Note, blanks
-from codingagent.protocols.foreign import blocks, diffs
+from codingagent.protocols.foreign import blocks, diff_operations, diffs
 from codingagent.protocols.foreign.blocks import Ending, Fence, Fences
 from codingagent.protocols.foreign.diffs import Asked, DiffPart, FileDiff
 from codingagent.protocols.foreign.file_names import (
@@ -334,10 +334,10 @@ class _AnswerReader:
 
     def _take_diffs(self, kind: Kind, found: list[FileDiff], name: Name | None) -> None:
         self._items.flush()
-        heads = diffs.heads_of(found, self._files)
+        heads = diff_operations.heads_of(found, self._files)
         for each in found:
             subject = each.path or (name.texts[0] if name else "")
-            asked = partial(diffs.operations_of, each, name, self._files, heads)
+            asked = partial(diff_operations.operations_of, each, name, self._files, heads)
             self._items.take(kind, each.line, subject, asked)
 
 

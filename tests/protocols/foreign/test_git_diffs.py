@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.foreign.doing import do
@@ -16,14 +16,11 @@ TEXTS = st.builds(
     lambda lines, is_ended: "\n".join(lines) + "\n" * (is_ended and bool(lines)), LINES, st.booleans()
 )
 TREES = st.dictionaries(st.sampled_from(PATHS), TEXTS, max_size=4)
-OPTIONS = st.lists(
-    st.sampled_from(
-        "-U0 -U1 -U2 -U5 --minimal -M -M30% -B --no-prefix --src-prefix=x/ --dst-prefix=y/w/ --full-index"
-        " --patience -W -D --patch-with-stat -R --mnemonic".split()
-    ),
-    max_size=3,
-    unique=True,
+WORDS = (
+    "-U0 -U1 -U2 -U5 --minimal -M -M30% -B --no-prefix --src-prefix=x/ --dst-prefix=y/w/ --full-index"
+    " --patience -W -D --patch-with-stat -R --mnemonic"
 )
+OPTIONS = st.lists(st.sampled_from(WORDS.split()), max_size=3, unique=True)
 
 
 def _git(folder: Path, *words: str) -> bytes:
@@ -47,7 +44,6 @@ def _moved(before: dict[str, str], after: dict[str, str]) -> list[tuple[str, str
     return [(old, new) for old in gone for new in made]
 
 
-@settings(deadline=None)
 @given(TREES, TREES, OPTIONS, st.booleans(), st.booleans())
 def test_a_diff_of_git_makes_the_second_tree_or_is_refused(
     before: dict[str, str], after: dict[str, str], options: list[str], is_kept: bool, is_fenced: bool
