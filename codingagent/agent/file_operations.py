@@ -37,6 +37,7 @@ from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
 _THERE_ALREADY = "the file already has exactly this content: nothing to do"
+_GONE_ALREADY = "there is no such file: nothing to do"
 _FOREIGN = Ask(
     ("format.foreign",),
     ("it came in another format than was asked for, and may have been meant otherwise",),
@@ -72,8 +73,11 @@ def plan(context: Context, order: Order, operation: FileOperation) -> Plan | eve
         case EditFile():
             return _edit(context, order, operation)
         case DeleteFile(path=path):
-            context.workspace.check_deletable(path)
             before = context.workspace.digest(path, follow_last=False)
+            if before is None and order.foreign != "no":
+                return events.FileDeleted(path, notes=(_GONE_ALREADY,))
+            context.workspace.check_deletable(path)
+            _check_removed(context, operation)
             change = _Change(path, None, None, before, events.FileDeleted(path))
             return _write(context, order, change, _data_at(context, path))
         case MoveFile():
@@ -156,8 +160,27 @@ def _edit(
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
+def _check_removed(context: Context, operation: DeleteFile) -> None:
+    """Refuse to delete a file that has other lines than a diff removes; blanks may differ."""
+    if operation.lines is not None:
+        seen = context.workspace.read(operation.path)
+        text = context.workspace.text(operation.path, seen.data)
+        there = [] if text is None else text.text.split("\n")
+        if text is None or [*filter(None, map(str.strip, there))] != [
+            *filter(None, map(str.strip, operation.lines))
+        ]:
+            shown = paths.shown(operation.path)
+            raise OperationError(
+                f"'{shown}' has other lines than the diff removes",
+                advice=f'; if it is to go all the same, send [DELETE_FILE path="{shown}"]',
+            )
+
+
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
     workspace, path, to = context.workspace, operation.path, operation.to
+    if operation.is_after_edit and not order.earlier:
+        fact = f"'{path}' was not moved to '{to}', because its changes were not made"
+        raise OperationError(fact, advice="; send both again")
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
         paths.check_new_name(to)

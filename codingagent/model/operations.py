@@ -245,6 +245,8 @@ class DeleteFile(Struct, frozen=True):
     written: ClassVar[Sequence[str]] = ()
 
     path: str
+    lines: tuple[str, ...] | None = None
+    """The lines that the file must have, as a diff removes them; None: any."""
 
     @property
     def changes(self) -> Changes:
@@ -260,6 +262,8 @@ class MoveFile(Struct, frozen=True):
     path: str
     to: str
     overwrite: bool = False
+    is_after_edit: bool = False
+    """It is moved only if an edit of the same answer has changed it."""
 
     @property
     def changes(self) -> Changes:
