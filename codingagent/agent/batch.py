@@ -32,7 +32,6 @@ from codingagent.model.operations import (
     EditFile,
     Finish,
     Kind,
-    LineRange,
     Operation,
     RunCommand,
     named,
@@ -120,7 +119,7 @@ class Execution:
             self.checkpointer.before(held)
         self._edits.clear()
         numbered = (each for each in self._operations(items) if isinstance(each, EditFile))
-        paths = {each.path for each in numbered if isinstance(each.change, LineRange)}
+        paths = {each.path for each in numbered if each.ranges}
         self._counted = {path: file_operations.text_counted(self.context, path) for path in paths}
         for event in self.session.results:
             self._note(event)

@@ -15,11 +15,9 @@ from codingagent.editing import (
     answer_checks,
     apply,
     body_repair,
-    counted_lines,
     diff,
     elisions,
     notebooks,
-    places,
     syntax_check,
 )
 from codingagent.errors import OperationError
@@ -33,7 +31,6 @@ from codingagent.model.operations import (
     EditFile,
     FileOperation,
     LineEnd,
-    LineRange,
     MoveFile,
     Substitutions,
 )
@@ -41,6 +38,7 @@ from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
 _THERE_ALREADY = "the file already has exactly this content: nothing to do"
+_GONE_ALREADY = "there is no such file: nothing to do"
 _FOREIGN = Ask(
     ("format.foreign",),
     ("it came in another format than was asked for, and may have been meant otherwise",),
@@ -76,8 +74,11 @@ def plan(context: Context, order: Order, operation: FileOperation) -> Plan | eve
         case EditFile():
             return _edit(context, order, operation)
         case DeleteFile(path=path):
-            context.workspace.check_deletable(path)
             before = context.workspace.digest(path, follow_last=False)
+            if before is None and order.foreign != "no":
+                return events.FileDeleted(path, notes=(_GONE_ALREADY,))
+            context.workspace.check_deletable(path)
+            _check_removed(context, operation)
             change = _Change(path, None, None, before, events.FileDeleted(path))
             return _write(context, order, change, _data_at(context, path))
         case MoveFile():
@@ -129,46 +130,39 @@ def _edit(
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
         )
-    is_counted = isinstance(change, LineRange | Diff)
-    earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
-    olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
-    shown = notebooks.to_edit(path, text.text, olds, is_counted=isinstance(change, LineRange))
+    is_counted = bool(operation.ranges)
+    counts = is_counted or isinstance(change, Diff)
+    earlier = [hunk for each in order.earlier for hunk in each.hunks] if counts else []
     # An error, and the lines around the edit, quote it.
-    hidden = context.secrecy.hide(shown, path)
+    context.secrecy.hide(text.text, path)
+    olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
+    shown = notebooks.to_edit(path, text.text, olds, is_counted=is_counted)
     try:
-        if isinstance(change, LineRange) and order.counted is not None:
-            change, told = counted_lines.counted(change, _lines(order.counted), _lines(hidden), path)
-            operation, notes = replace(operation, change=change), notes + (told,) * bool(told)
-        elif isinstance(change, LineRange) and apply.shift_at(earlier, change.start_line):
-            raise counted_lines.moved(change, _lines(hidden))
-        edited = answer_checks.apply_edit(operation, shown, earlier)
+        edited = answer_checks.apply_edit(operation, shown, earlier, order.counted)
         is_same = shown == text.text
         new = edited.text if is_same else notebooks.written(text.text, edited.text)
         data = text.encode(new)
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     placeholders.check_cuts(context.secrecy.vault, shown, operation)
-    notes += edited.notes + _check_reading(order, operation, shown, edited.text)
+    notes += edited.notes
+    notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     broken, note = _fault_of_new(context, order, operation, new, is_new=False)
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
     match change:
-        case LineRange():
-            count = 1
-        case Substitutions(edits=parts) | Diff(hunks=parts) | parts:
+        case Substitutions(edits=parts) | Diff(hunks=parts):
             count = len(parts)
+        case _:
+            count = len(operation.parts)
     event = events.FileEdited(path, edited.hunks, excerpt, count, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
-def _lines(text: str) -> list[str]:
-    return places.split(text.replace("\r\n", "\n"))
-
-
 def text_counted(context: Context, path: str) -> str | None:
-    """Return the text of a file by which a chat counts its lines, without its secrets; None: it is not known.
+    """Return the text of a file by which a chat counts its lines; None: it is not known.
 
     It is what the chat knows of it, though commands and this answer have changed it since, else what it was
     when the answer came. What the person changed is asked about anyway.
@@ -182,15 +176,33 @@ def text_counted(context: Context, path: str) -> str | None:
         befores = (change.before for start in chat.written for change in start.changes if change.path == path)
         is_as_known = known in (now, next(befores, "")) or chat.is_ours(seen.state[3])
         if known and is_as_known and (text := context.texts.read(known)) is not None:
-            return text
+            return context.secrecy.vault.put_back(text)[0]
         decoded = None if chat.results else workspace.text(path, seen.data)
-        if decoded is not None:
-            return context.secrecy.hide(notebooks.shown(path, decoded.text), path)
+        return None if decoded is None else notebooks.shown(path, decoded.text)
     return None
+
+
+def _check_removed(context: Context, operation: DeleteFile) -> None:
+    """Refuse to delete a file that has other lines than a diff removes; blanks may differ."""
+    if operation.lines is not None:
+        seen = context.workspace.read(operation.path)
+        text = context.workspace.text(operation.path, seen.data)
+        there = [] if text is None else text.text.split("\n")
+        if text is None or [*filter(None, map(str.strip, there))] != [
+            *filter(None, map(str.strip, operation.lines))
+        ]:
+            shown = paths.shown(operation.path)
+            raise OperationError(
+                f"'{shown}' has other lines than the diff removes",
+                advice=f'; if it is to go all the same, send [DELETE_FILE path="{shown}"]',
+            )
 
 
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
     workspace, path, to = context.workspace, operation.path, operation.to
+    if operation.is_after_edit and not order.earlier:
+        fact = f"'{path}' was not moved to '{to}', because its changes were not made"
+        raise OperationError(fact, advice="; send both again")
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
         paths.check_new_name(to, workspace.exists)
@@ -362,9 +374,10 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
     is_edit = isinstance(change.event, events.FileEdited)
     if is_edit:
         operation = order.operation
-        if not (isinstance(operation, EditFile) and isinstance(operation.change, LineRange)):
+        ranges = operation.ranges if isinstance(operation, EditFile) else ()
+        if not ranges:
             return None  # what it replaces is there, as the chat saw it
-        lines = slice(operation.change.start_line - 1, operation.change.end_line)
+        lines = slice(min(r.start_line for r in ranges) - 1, max(r.end_line for r in ranges))
         both = [each.split("\n")[lines] for each in (old, present) if each is not None]
         if len(both) == 2 and both[0] == both[1]:
             return None

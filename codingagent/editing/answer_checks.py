@@ -32,11 +32,16 @@ _WAY_OUT = {
 }
 
 
-def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> apply.Edited:
-    """Return a file's text after an edit; `earlier` is what edits of the same answer have put into it."""
+def apply_edit(
+    operation: EditFile, text: str, earlier: Sequence[Hunk] = (), counted: str | None = None
+) -> apply.Edited:
+    """Return a file's text after an edit; `earlier` is what edits of the same answer have put into it.
+
+    `counted` is the text in which the chat counts its lines, if that is known.
+    """
     if isinstance(operation.change, Substitutions):
         return apply.substitute(operation.change.edits, text)
-    return apply.apply(operation.change, text, operation.arrival, earlier, operation.path)
+    return apply.apply(operation.change, text, operation.arrival, earlier, operation.path, counted)
 
 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
@@ -101,9 +106,10 @@ def check_left_out(operation: CreateFile | EditFile, old: str, new: str, *, is_j
     """Refuse a change that has a lone comment in place of many lines: it may say that they stay the same."""
     if operation.unchecked:
         return
-    if isinstance(operation, EditFile) and isinstance(operation.change, tuple):
-        parts = operation.change
-        pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
+    parts = operation.parts if isinstance(operation, EditFile) else ()
+    searches = [part for part in parts if isinstance(part, Replacement)]
+    if searches and len(searches) == len(parts):
+        pairs = [(places.split(each.search), places.split(each.replace)) for each in searches]
     else:
         before, after = places.split(old), places.split(new)
         is_edit = isinstance(operation, EditFile)

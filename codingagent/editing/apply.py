@@ -5,6 +5,7 @@ and the like are characters. An edit works on whole lines and leaves all others 
 search belongs is decided in `find`; it must fit one place only.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from codingagent.editing import (
     blank_lines,
     body_repair,
+    counted_lines,
     diff_apply,
     edit_markers,
     match,
@@ -20,6 +22,7 @@ from codingagent.editing import (
     places,
 )
 from codingagent.editing.characters import Ground
+from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.model.events import Hunk
@@ -96,87 +99,101 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
 
 # --- applying --------------------------------------------------------------------------------------
 def apply(
-    change: LineRange | tuple[Replacement, ...] | Diff,
+    change: LineRange | tuple[Replacement | LineRange, ...] | Diff,
     text: str,
     arrival: Arrival | None = AS_IT_IS,
     earlier: Sequence[Hunk] = (),
     path: str = "",
+    counted: str | None = None,
 ) -> Edited:
     """Return the text after the change; all of it is applied, or none (OperationError).
 
     `arrival` is how the change came through a chat; None: it is to be taken exactly. `earlier` is what edits
-    of the same answer have put into the file, whose name, `path`, shows what it may hold.
+    of the same answer have put into the file, whose name, `path`, shows what it may hold. `counted` is the
+    text in which the chat counts lines; None: all that is known is what the edits have moved.
     """
-    lines = _Lines.of(text)
+    lines = _Lines(text)
     if isinstance(change, Diff):
         return _apply_diff(change, lines, earlier, path)
     if not lines.raw:
         raise OperationError("The file is empty", advice="; write all of it with CREATE_FILE")
-    if isinstance(change, LineRange):
-        if change.end_line > (total := len(lines.raw)):
-            raise OperationError(
-                f"Invalid line range {change.start_line}-{change.end_line}: the file has"
-                f" {total} {plural(total, 'line')}",
-                nearest.around(lines.contents(), [(min(change.start_line, total), total)]),
-                advice="; use SEARCH/REPLACE, or read the file first",
-            )
-        body = body_repair.Body(change.text)
-        if arrival is not None:
-            ground = Ground(path, lines.contents(), change.start_line - 1, change.end_line)
-            body = body_repair.mend_lines(change.text, ground, arrival)
-        start = change.start_line - 1
-        hunk = lines.put(start, change.end_line - start, places.split(body.text))
-        return Edited(lines.text(), (hunk,), body.notes)
-    return _replaced(change, lines, arrival, path)
-
-
-def _replaced(change: tuple[Replacement, ...], lines: "_Lines", arrival: Arrival | None, path: str) -> Edited:
+    parts = change if isinstance(change, tuple) else (change,)
+    several = len(parts) > 1
+    proven = _proven(parts, lines.lines) if several else UNHARMED
     hunks: list[Hunk] = []
     notes: list[str] = []
-    proven = _proven(change, lines.contents()) if len(change) > 1 else UNHARMED
-    for index, replacement in enumerate(change, start=1):
-        label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
+    moving = [*earlier]
+    shown = None if counted is None or several else places.split(counted.replace("\r\n", "\n"))
+    for number, part in enumerate(parts, start=1):
+        is_counted = isinstance(part, LineRange)
+        label = f"SEARCH {number} of {len(parts)}" if several else "SEARCH"
         try:
-            sought = places.Sought(
-                tuple(places.split(replacement.search)),
-                tuple(places.split(replacement.replace)),
-                label,
-                arrival,
-                proven,
-                replacement.is_verbatim or (arrival is not None and arrival.in_code),
-                path,
-            )
-            found = match.find(lines.contents(), sought)
+            if isinstance(part, LineRange):
+                label = f"lines {part.start_line}-{part.end_line}"
+                place = counted_lines.place_of(part, lines.lines, moving, shown)
+                meant, told = counted_lines.meant(part, place, lines.lines, "" if several else path)
+                found = _by_number(meant, lines.lines, arrival, path)
+                notes += filter(None, (told,))
+            else:
+                found = _by_search(part, label, lines.lines, arrival, proven, path)
         except OperationError as fault:
-            raise _refused(fault, len(change)) from None
-        if found.note:
-            notes.append(f"{label} {found.note}")
-        notes += [f"{label}: {note}" for note in found.notes]
-        if arrival is not None and any(map(str.isspace, found.new)):
-            ground = Ground(path, lines.contents(), found.start, found.start + found.count)
-            if (new := blank_lines.bare(found.new, ground)) is not None:
-                found = replace(found, new=tuple(new))
-                notes.append(f"{label}: spaces were removed from the blank lines of REPLACE")
-        hunks = lines.take(found, hunks)
-    return Edited(lines.text(), tuple(hunks), tuple(notes))
+            raise fault if is_counted and not several else _refused(fault, len(parts)) from None
+        notes += [f"{label} {found.note}"] if found.note else []
+        notes += found.notes if is_counted and not several else [f"{label}: {note}" for note in found.notes]
+        hunks.append(lines.take(found))
+        moving += hunks[-1:] if found.count != len(found.new) else []
+    return Edited(lines.text(), _settled(hunks), tuple(notes))
+
+
+def _by_number(part: LineRange, lines: FileLines, arrival: Arrival | None, path: str) -> places.Found:
+    start, end = part.start_line - 1, part.end_line
+    if end > (total := len(lines)):
+        raise OperationError(
+            f"Invalid line range {part.start_line}-{end}: the file has {total} {plural(total, 'line')}",
+            nearest.around(lines, [(min(part.start_line, total), total)]),
+            advice="; use SEARCH/REPLACE, or read the file first",
+        )
+    body = body_repair.Body(part.text)
+    if arrival is not None:
+        body = body_repair.mend_lines(part.text, Ground(path, lines, start, end), arrival)
+    return places.Found(start, end - start, (*places.split(body.text),), (0, 0), notes=body.notes)
+
+
+def _by_search(
+    part: Replacement, label: str, lines: FileLines, arrival: Arrival | None, proven: Channel, path: str
+) -> places.Found:
+    sought = places.Sought(
+        tuple(places.split(part.search)),
+        tuple(places.split(part.replace)),
+        label,
+        arrival,
+        proven,
+        part.is_verbatim or (arrival is not None and arrival.in_code),
+        path,
+    )
+    found = match.find(lines, sought)
+    if arrival is not None and any(map(str.isspace, found.new)):
+        ground = Ground(path, lines, found.start, found.start + found.count)
+        if (new := blank_lines.bare(found.new, ground)) is not None:
+            said = "spaces were removed from the blank lines of REPLACE"
+            found = replace(found, new=tuple(new), notes=(*found.notes, said))
+    return found
 
 
 def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str) -> Edited:
     if not lines.raw:
         if len(diff.hunks) > 1 or any(mark != "+" for mark, _ in diff.hunks[0].lines):
             raise OperationError("the file is empty", advice="; send it whole")
-        lines.raw, lines.ended = [text for _, text in diff.hunks[0].lines], True
+        lines = _Lines(joined(text for _, text in diff.hunks[0].lines))
         lines.finish(diff.hunks[0].end)
         return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
     try:
         shifts = [shift_at(earlier, hunk.old_start or 1) for hunk in diff.hunks]
-        puts, notes = diff_apply.apply(diff, lines.contents(), shifts, path)
+        puts, notes = diff_apply.apply(diff, lines.lines, shifts, path)
     except OperationError as fault:
         raise _refused(fault, len(diff.hunks)) from None
-    hunks: list[Hunk] = []
-    for put in puts:
-        hunks = lines.take(put, hunks)
-    return Edited(lines.text(), tuple(hunks), notes)
+    hunks = _settled([*map(lines.take, puts)])
+    return Edited(lines.text(), hunks, notes)
 
 
 def _refused(fault: OperationError, count: int) -> OperationError:
@@ -187,19 +204,15 @@ def _refused(fault: OperationError, count: int) -> OperationError:
     return fault if is_told else fault.but(advice="; nothing was changed: send the edit again")
 
 
-def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
+def _proven(change: Iterable[Replacement | LineRange], lines: FileLines) -> Channel:
     """Return the damage that searches show which fit the file only after it is undone."""
-    text = "\n".join(("", *lines, ""))
     proven: Channel = UNHARMED
-    file = places.File(lines)
-    for replacement in change:
-        search = places.split(replacement.search)
-        if "\n".join(("", *search, "")) in text:
+    for part in change:
+        search = [] if isinstance(part, LineRange) else places.split(part.search)
+        if not search or lines.places(search):
             continue
-        try:
-            proven |= match.find(lines, places.Sought(tuple(search), ()), file).undone
-        except OperationError:
-            continue
+        with contextlib.suppress(OperationError):
+            proven |= match.find(lines, places.Sought(tuple(search), ())).undone
     return proven
 
 
@@ -215,7 +228,7 @@ def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
         last = hunk.new_start + hunk.new_count - 1
         # The model has just written what is between.
         places += [(hunk.new_start, min(hunk.new_start, last)), (last, last)]
-    return nearest.around(_Lines.of(text).contents(), sorted(places))
+    return nearest.around(_Lines(text).lines, sorted(places))
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
@@ -227,65 +240,71 @@ def shift_at(hunks: Iterable[Hunk], line: int) -> int:
     return by
 
 
-class _Lines(Struct):
-    """A text as raw lines, each still with its "\\r"; `ended` means that the last one has an end."""
+class _Lines:
+    """A text as lines; `raw` are the same, each still with its "\r". `is_ended`: the last one has an end."""
 
-    raw: list[str]
-    ended: bool
-    has_returns: bool
-
-    @classmethod
-    def of(cls, text: str) -> "_Lines":
+    def __init__(self, text: str) -> None:
         raw = text.split("\n")
-        ended = raw[-1] == ""
-        return cls(raw[:-1] if ended else raw, ended, "\r" in text)
+        if is_ended := raw[-1] == "":
+            raw.pop()
+        self.is_ended = is_ended
+        self.lines = FileLines(line.removesuffix("\r") for line in raw) if "\r" in text else FileLines(raw)
+        self.raw = raw if "\r" in text else self.lines
 
     def text(self) -> str:
-        return "\n".join(self.raw) + ("\n" if self.ended and self.raw else "")
-
-    def contents(self) -> list[str]:
-        """Return the lines without their ends; to be read only."""
-        return [line.removesuffix("\r") for line in self.raw] if self.has_returns else self.raw
+        return "\n".join(self.raw) + ("\n" if self.is_ended and self.raw else "")
 
     def put(self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)) -> Hunk:
         """Put lines in the place of `count` others; they get the line end that stood there.
 
         `same` is how many of them at the head and at the tail stay, to the byte.
         """
-        at_end = start + count == len(self.raw)
+        end = start + count
+        at_end = end == len(self.raw)
         head, tail = same
-        if at_end and not self.ended:
-            head = min(head, count - 1)  # the last line may need an end now
-        is_unended = start == len(self.raw) - 1 and not self.ended
+        if at_end and not self.is_ended:
+            head = max(min(head, count - 1), 0)  # the last line may need an end now
+        is_unended = start == len(self.raw) - 1 and not self.is_ended
         beside = self.raw[start - 1 if is_unended and start else start] if self.raw else ""
-        return_mark = "\r" * beside.endswith("\r")
-        self.has_returns = self.has_returns or any("\r" in line for line in new)
-        old = self.raw[start : start + count]
-        made = [f"{line}{return_mark}" for line in new[head : len(new) - tail]]
-        self.raw[start : start + count] = [*old[:head], *made, *old[count - tail :]]
-        if at_end and not self.ended and count and self.raw:
-            self.raw[-1] = self.raw[-1].removesuffix("\r")
+        if self.raw is self.lines and any("\r" in line for line in new):
+            self.raw = [*self.lines]
+        made = [*new[head : len(new) - tail]]
+        if self.raw is not self.lines:
+            return_mark = "\r" * beside.endswith("\r")
+            raw = self.raw[start + head : end - tail] = [f"{line}{return_mark}" for line in made]
+            made = [line.removesuffix("\r") for line in raw]
+        self.lines.put(start + head, end - tail, made)
+        if at_end and not self.is_ended and count and self.raw:
+            self._end_last(is_returned=False)
         return Hunk(start + 1, count, start + 1, len(new))
 
-    def take(self, found: places.Found, earlier: Sequence[Hunk]) -> list[Hunk]:
-        """Put what was found; return its hunk after the earlier ones, which it may have moved."""
+    def _end_last(self, *, is_returned: bool) -> None:
+        """Give the last line a "\r", or take it off."""
+        if self.raw is not self.lines:
+            self.raw[-1] = self.raw[-1].removesuffix("\r") + "\r" * is_returned
+
+    def take(self, found: places.Found) -> Hunk:
+        """Put what was found."""
         hunk = self.put(found.start, found.count, found.new, found.same)
         self.finish(found.end)
-        by = hunk.new_count - hunk.old_count
-        moved = (
-            replace(each, new_start=max(1, each.new_start + by)) if each.new_start > hunk.old_start else each
-            for each in earlier
-        )
-        return [*(moved if by else earlier), hunk]
+        return hunk
 
     def finish(self, end: FileEnd | None) -> None:
-        if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
+        if end in (None, FileEnd.KEPT) or not self.raw or self.is_ended is (end is FileEnd.ENDED):
             return
-        self.ended = end is FileEnd.ENDED
-        if not self.ended:
-            self.raw[-1] = self.raw[-1].removesuffix("\r")
-        elif len(self.raw) > 1 and self.raw[-2].endswith("\r"):
-            self.raw[-1] += "\r"
+        self.is_ended = end is FileEnd.ENDED
+        self._end_last(is_returned=self.is_ended and len(self.raw) > 1 and self.raw[-2].endswith("\r"))
+
+
+def _settled(hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    """Return the hunks of edits, each with its place after all of them."""
+    starts: list[int] = []
+    for hunk in hunks:
+        if by := hunk.new_count - hunk.old_count:
+            at = hunk.old_start
+            starts = [max(1, start + by) if start > at else start for start in starts]
+        starts.append(hunk.new_start)
+    return tuple(replace(hunk, new_start=at) for hunk, at in zip(hunks, starts, strict=True))
 
 
 # --- substitutions ----------------------------------------------------------------------------------

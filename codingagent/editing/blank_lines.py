@@ -5,6 +5,7 @@ the file so many of them are rare before a line of the same sort, or the lines r
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby, pairwise
 
 from codingagent.editing import file_kinds, indentation
@@ -25,7 +26,7 @@ def without_spacing(lines: list[str], ground: Ground, arrival: Arrival) -> list[
     if file_kinds.is_prose(ground.path):
         # Lines that the file has, too, and as far apart, some of them not adjacent: with one more blank
         # line after each they would be three apart, and no text is written so.
-        was, now = _gaps(ground.lines), _gaps(bare)
+        was, now = ground.file.once(_gaps, _gaps), _gaps(bare)
         shared = was.keys() & now.keys()
         if not any(was[pair] for pair in shared) or any(was[pair] != now[pair] for pair in shared):
             raise refusal("a blank line follows each line, including the tags", arrival)
@@ -102,7 +103,7 @@ def _is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) ->
     text = "\n".join(map(str.strip, spaced))
     if "\n\n" in text.strip("\n") or (ground.lines and len(words) < len(spaced)):
         return is_program or bool(ground.lines) or len(words) > 2
-    there = _gaps(ground.lines)
+    there = ground.file.once(_gaps, _gaps)
     if any(a in words and not b.strip() for a, b in pairwise(ground.replaced)):
         return False  # in its own place such a line would have two more behind it
     is_airy = 2 * sum(map(bool, there.values())) > len(there)
@@ -121,8 +122,8 @@ def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
     if not spaced or "" in new or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
         return None
     text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
-    there = [line for line in ground.lines if not line.strip(" \t")]
-    if not there or any(there) or spaced <= text:
+    there = ground.file.once("blank", lambda lines: {x for x in lines if not x.strip(" \t")})
+    if there != {""} or spaced <= text:
         return None
     return ["" if i in spaced else line for i, line in enumerate(new)]
 
@@ -137,7 +138,7 @@ def _are_doubled(new: Sequence[str], ground: Ground) -> bool:
     after = ground.lines[ground.end :][:1]
     runs = _runs([*new, *after], ground.path)
     was = _runs([*ground.replaced, *after], ground.path) if runs else []
-    there = _runs(ground.lines, ground.path) if runs else []
+    there = ground.file.once(_runs, partial(_runs, path=ground.path)) if runs else []
     for count, sort, _ in (run for run in runs if run not in was):
         counts = [each for each, other, _ in there if other == sort]
         as_many = sum(each >= count for each in counts)

@@ -32,6 +32,7 @@ LABEL = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 """What a code box shows above its text, with the name of its language or without."""
+_ENDS_BLANK = lazy_pattern(r"\s$")
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
@@ -108,7 +109,8 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
         # In a fence of its own no chat has put another round it.
         is_open = not case.arrival.in_code and depth_after(lines[1:], lines[0]) == 0
         return lines[1:] if is_open else None
-    there, gone = (sum(map(is_fence, part)) for part in (case.ground.lines, case.ground.replaced))
+    there = case.ground.file.once(is_fence, lambda lines: sum(map(is_fence, lines)))
+    gone = sum(map(is_fence, case.ground.replaced))
     with_all = there - gone + sum(map(is_fence, lines))
     return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
 
@@ -207,7 +209,7 @@ def _trail(case: BodyCase) -> None:
     bare = [line.rstrip() for line in case.lines]
     # No line of a program's file has any, and each new one would.
     is_odd = len(words) > 1 and file_kinds.is_program(case.path)
-    is_odd = is_odd and all(line == line.rstrip() for line in case.ground.lines)
+    is_odd = is_odd and not case.ground.file.has(_ENDS_BLANK)
     if bare != list(case.ground.replaced) and (is_odd or case.is_proven(bare)):
         case.refuse("spaces end each of its lines")
 

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from codingagent.editing import file_kinds, syntax_check
+from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
@@ -40,29 +41,42 @@ class Ground(Struct, dict=True):
         return self.lines[self.start : self.end]
 
     @cached_property
+    def file(self) -> FileLines:
+        """All lines, and what is known of them."""
+        return FileLines.of(self.lines)
+
+    @property
     def known(self) -> frozenset[str]:
         """The lines of the file that can't be in a text by chance."""
-        return frozenset(line for line in self.lines if len(line.strip()) > 3)
+        return self.file.once("known", lambda lines: frozenset(x for x in lines if len(x.strip()) > 3))
+
+    @property
+    def text_there(self) -> frozenset[int]:
+        """The indexes of lines of the file that begin within a string or comment of several lines."""
+        return self.file.once("text", lambda lines: file_kinds.lines_of_text(lines, self.path))
 
     @cached_property
     def parses(self) -> bool | None:
         """Return whether the file is valid now; a new file has nothing against it."""
         if not self.lines and syntax_check.is_known(self.path):
             return True
-        return syntax_check.parses(self.path, joined(self.lines))
+        return self._is_valid(self.lines)
 
     def parses_with(self, new: Sequence[str]) -> bool | None:
         """Return whether the file is valid with the new lines; None where that can't be told."""
         if self.parses is not True:
             return None
-        whole = [*self.lines[: self.start], *new, *self.lines[self.end :]]
-        return syntax_check.parses(self.path, joined(whole))
+        return self._is_valid([*self.lines[: self.start], *new, *self.lines[self.end :]])
+
+    def _is_valid(self, lines: Sequence[str]) -> bool | None:
+        if not syntax_check.is_known(self.path, lines[0] if lines else "") or not self.file.may_parse():
+            return None
+        return syntax_check.parses(self.path, joined(lines))
 
     def text_among(self, new: Sequence[str]) -> frozenset[int]:
         """Return the indexes of new lines that begin within a string or comment of several lines."""
-        whole = [*self.lines[: self.start], *new]
-        found = file_kinds.lines_of_text(whole, self.path)
-        return frozenset(index - self.start for index in found if index >= self.start)
+        state = self.file.state_before(self.start, self.path)
+        return file_kinds.lines_of_text(new, self.path, state)
 
     def has(self, lines: Iterable[str]) -> bool:
         return not self.known.isdisjoint(lines)
@@ -138,7 +152,7 @@ class _Look:
         if self.ground.has(self.undone[i] for i in self.changed):
             return True
         is_lead = self.row.trace is chat_damage.LEADING_BLANK
-        if not is_lead or any(map(self.row.trace.search, self.ground.lines)):
+        if not is_lead or self.ground.file.has(self.row.trace):
             return False
         leads = [lead for lead in map(blanks, self.ground.replaced) if lead][:1]
         return leads == [blanks(self.undone[i]) for i in self.changed[:1]]
@@ -194,9 +208,10 @@ class _Look:
         ways = (self._others_undone, self.new)
         if all(file_kinds.cannot_hold(self.row.trace, way, self.path, text) for way in ways):
             # The file may have such marks already where only code can be.
-            lines = self.ground.lines
-            there = file_kinds.lines_of_text(lines, self.path)
-            return not file_kinds.cannot_hold(self.row.trace, lines, self.path, there)
+            trace, path, there = self.row.trace, self.path, self.ground.text_there
+            return not self.ground.file.once(
+                (trace, "in code"), lambda lines: file_kinds.cannot_hold(trace, lines, path, there)
+            )
         is_whole = len(self.ground.replaced) == len(self.ground.lines)
         if not is_whole or self.row.damage is not Damage.ENTITIES:
             return False
@@ -211,7 +226,7 @@ class _Look:
         return [reduce(lambda text, undo: undo(text), others, line) for line in self.new]
 
     def _is_odd_indentation(self) -> bool:
-        is_indented = any(line.startswith("  ") for line in self.ground.lines)
+        is_indented = self.ground.file.has(_INDENTED)
         # Or a line of code in a text is, and no line by ordinary spaces.
         marks = accumulate((line.startswith(("```", "~~~")) for line in self.new), initial=0)
         is_fenced = [before % 2 for before in marks]
@@ -220,7 +235,7 @@ class _Look:
         is_in_fence = not has_blanks and any(is_fenced[index] for index in plain)
         if not (is_indented or is_in_fence or file_kinds.is_program(self.path)):
             return False
-        if any(map(self.row.trace.search, self.ground.lines)):
+        if self.ground.file.has(self.row.trace):
             return False
         if self.ground.parses_with(self.new) is True:
             return False
@@ -245,7 +260,7 @@ class _Look:
             if is_meant or not self.is_throughout:
                 return False
         sought = trace if self.row.damage is Damage.ESCAPES else self.row.trace
-        return sought.search("\n".join(self.ground.lines)) is None
+        return not self.ground.file.has(sought)
 
 
 # Only whole files: a page without any tag of its own is none.
@@ -257,6 +272,7 @@ _ODD_THERE = {
     Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
     Damage.ESCAPES: lazy_pattern(r"[A-Za-z]\\_[A-Za-z]"),
 }
+_INDENTED = lazy_pattern("^  ")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 # Authors write these, too: they are never undone.
@@ -309,7 +325,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     sure = {form.chat for form in forms if not form.is_typed}
     others = {form.chat for form in forms if form.is_typed} - sure
     why = ""
-    if pattern.search("\n".join(look.ground.lines)):
+    if look.ground.file.has(pattern):
         why = ", and its file has the like" if is_broken else ""
     elif sure and is_handled:
         why = "" if is_prose else ", which it may handle"
@@ -366,7 +382,7 @@ def _are_handled(
 
 def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:
     """Return what to do with direction marks before lines; within a line they are the text's own."""
-    if look.stands_so or any(map(look.row.trace.search, look.ground.lines)):
+    if look.stands_so or look.ground.file.has(look.row.trace):
         return "keep", ""
     words = [line for line in look.new if line.strip()]
     is_proven = len(words) > 1 or look.stands_undone or is_in_tags
@@ -405,8 +421,8 @@ def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
             is_sure = " " not in text
         case Damage.SOFT_HYPHENS:
             # Programs spell them "\u00ad"; in a text for people they may be meant.
-            whole = "\n".join(look.ground.lines)
-            is_sure = file_kinds.is_code(look.path) or (bool(whole) and "\u00ad" not in whole)
+            there = look.ground.file
+            is_sure = file_kinds.is_code(look.path) or (any(there) and not there.has("\u00ad"))
         case Damage.ZERO_WIDTH:
             is_sure = "\u00ad" not in text
         case Damage.LINKS:

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 from codingagent.editing import places, syntax_check
 from codingagent.editing.nearest import around, common_ends
 from codingagent.errors import OperationError
+from codingagent.model.events import Hunk
 from codingagent.model.operations import LineRange
 from codingagent.model.plain_text import joined
 
 # Comparing takes time that grows with the square.
 _COMPARED_LINES, _COMPARED_CHARACTERS = 2_000, 1_000
 _LIKE, _LIKER = 0.6, 0.25
+_MOVED = "lines have moved since the chat was shown them: {} of the edit was taken as {}"
 # A shorter line may be anywhere.
 _TELLING = 3
 Span = tuple[int, int]
@@ -33,37 +35,50 @@ class Fit(NamedTuple):
     likeness: float
 
 
-def counted(change: LineRange, shown: Sequence[str], now: Sequence[str], path: str) -> tuple[LineRange, str]:
-    """Return an edit with the numbers of the lines that it means now, and a note if they had moved.
+def place_of(
+    change: LineRange, now: Sequence[str], hunks: Iterable[Hunk], shown: Sequence[str] | None
+) -> Span | None:
+    """Return where the lines are now that an edit's numbers mean in the text that was shown; None: nowhere.
 
-    `shown` are the lines that the chat counted, `now` those of the file. OperationError if its new lines
-    do not show which of two places is meant.
+    Where that text is not known, the edits count that have moved lines, in their order.
     """
     start, end = change.start_line - 1, change.end_line
-    place = _moved(shown, now, start, end)
+    if shown is not None:
+        return _moved(shown, now, start, end)
+    for hunk in hunks:
+        first = hunk.old_start - 1
+        if start < first + hunk.old_count and first < end:
+            return None
+        by = hunk.new_count - hunk.old_count if first < end else 0
+        start, end = start + by, end + by
+    return start, end
+
+
+def meant(change: LineRange, place: Span | None, now: Sequence[str], path: str) -> tuple[LineRange, str]:
+    """Return an edit with the numbers of the lines that it means now, and a note if they had moved.
+
+    `place` is where the lines are that the chat was shown, `now` all of the file. With a path, what it would
+    be for a parser counts too. OperationError if its new lines do not show which of two places is meant.
+    """
+    start, end = change.start_line - 1, change.end_line
     if place == (start, end):
         return change, ""
-    fits = {
-        each: _fit(change, now, each, path)
-        for each in ((start, end), place)
-        if each is not None and each[1] <= len(now)
-    }
-    best = _best(fits, is_sure=place is not None or end > len(shown))
-    if best is None:
-        raise moved(change, now, fits)
-    what = f"the lines of '{path}' have moved since the chat was shown them: {_named(start, end)} of the edit"
-    how = "was taken as it is now" if best == (start, end) else f"was taken as {_named(*best)} of now"
-    return replace(change, start_line=best[0] + 1, end_line=best[1]), f"{what} {how}"
+    spans = [each for each in ((start, end), place) if each is not None and each[1] <= len(now)]
+    best = _best({each: _fit(change, now, each, path) for each in spans}, is_sure=place is not None)
+    if best is None and spans:
+        raise OperationError(
+            f"its lines have moved meanwhile: {_named(start, end)} may be two places",
+            around([*now], sorted((first + 1, last) for first, last in spans)),
+            advice="; send this edit again, with SEARCH/REPLACE or with the numbers of now",
+        )
+    if best is None or best == (start, end):
+        return change, _MOVED.format(_named(start, end), "it is now") if spans else ""
+    moved = replace(change, start_line=best[0] + 1, end_line=best[1])
+    return moved, _MOVED.format(_named(start, end), f"{_named(*best)} of now")
 
 
-def moved(change: LineRange, now: Sequence[str], spans: Iterable[Span] = ()) -> OperationError:
-    """Return the refusal of numbers that may mean several places, which it shows."""
-    there = sorted((first + 1, last) for first, last in spans)
-    return OperationError(
-        f"its lines have moved meanwhile: {_named(change.start_line - 1, change.end_line)} may be two places",
-        around([*now], there or [(change.start_line, change.end_line)]),
-        advice="; send this edit again, with SEARCH/REPLACE or with the numbers of now",
-    )
+def _named(start: int, end: int) -> str:
+    return f"line {end}" if end - start == 1 else f"lines {start + 1}-{end}"
 
 
 def _best(fits: Mapping[Span, Fit], *, is_sure: bool) -> Span | None:
@@ -78,31 +93,32 @@ def _best(fits: Mapping[Span, Fit], *, is_sure: bool) -> Span | None:
     return whole[0] if len(whole) == 1 < len(fits) else None
 
 
-def _named(start: int, end: int) -> str:
-    return f"line {end}" if end - start == 1 else f"lines {start + 1}-{end}"
-
-
 def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Span | None:
-    """Return where lines are now, by indexes; None if they are not there as they were."""
+    """Return where lines are now, or as many in their place; None if neither is."""
     head, tail = common_ends(shown, now)
-    if end <= head:
+    if end <= head or end > len(shown):  # the shown text has no such lines
         return start, end
-    if end > len(shown):
-        return None
     by = len(now) - len(shown)
     if start >= len(shown) - tail:
         return start + by, end + by
     old, new = shown[head : len(shown) - tail], now[head : len(now) - tail]
-    if max(len(old), len(new)) <= _COMPARED_LINES:
-        for a, b, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-            if head + a <= start and end <= head + a + size:
-                return start + b - a, end + b - a
-    return None
+    if max(len(old), len(new)) > _COMPARED_LINES:
+        return None
+    before, after = 0, by
+    for a, b, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+        if head + a >= end:
+            after = b - a
+            break
+        before = b - a
+        if head + a <= start and end <= head + a + size:
+            after = before
+            break
+    return (start + before, end + before) if before == after else None
 
 
 def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
     new, (start, end) = places.split(change.text), place
-    is_whole = syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
+    is_whole = not path or syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
     old = [line.strip() for line in now[start:end] if line.strip()]
     bare = [line.strip() for line in new]
     if new and (

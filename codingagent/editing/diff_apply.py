@@ -88,6 +88,7 @@ class PlacedHunk:
         self.only_adds = "-" not in marks
         self.has_text = any(line.strip() for line in self.old)
         self.fits: list[HunkFit] = []
+        self.done_at: int | None = None
 
     @property
     def is_one_sided(self) -> bool:
@@ -132,7 +133,12 @@ def apply(
     file = HunkFile(lines, path)
     room = _PLACES_LIMIT
     for hunk in hunks:
-        hunk.fits = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
+        hunk.fits, fault = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
+        hunk.done_at = _stands_at(file, hunk)
+        if hunk.done_at is not None:
+            hunk.fits = []
+        elif fault is not None:
+            raise fault
         room -= len(hunk.fits)
         if room < 0:
             raise OperationError(f"{hunk.label} matches too many places", advice=f"; {_MORE_LINES}")
@@ -161,26 +167,28 @@ def apply(
 
 
 # --- which of several ------------------------------------------------------------------------------
-def _anchored(file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool) -> list[HunkFit]:
-    """Return the fits at the end of the file that a hunk is from, where it is from one; refuse all others."""
+def _anchored(
+    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
+) -> tuple[list[HunkFit], OperationError | None]:
+    """Return the fits at the end of the file that a hunk is from, where it is from one, and why no others."""
     said = hunk.said
+    at_end = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
     if said.end is not None:
-        at_end = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
-        if fits and not at_end:
-            raise _elsewhere(file, hunk, fits, "the end of the file, as it says,", "below")
-        return at_end
+        fault = _elsewhere(file, hunk, fits, "the end of the file, as it says,", "below")
+        return at_end, None if at_end or not fits else fault
     if not fits or not said.is_counted or not hunk.is_one_sided:
-        return fits
+        return fits, None
     if hunk.trail and (said.old_start or 0) <= 1:
         anchored, side, where = [fit for fit in fits if not fit.start], "above", "the top"
     elif hunk.lead and is_last:
-        anchored = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
-        side, where = "below", "the end"
+        anchored, side, where = at_end, "below", "the end"
     else:
-        return fits
+        return fits, None
     if anchored or not hunk.only_adds:
-        return anchored or fits
-    raise _elsewhere(file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side)
+        return anchored or fits, None
+    return [], _elsewhere(
+        file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side
+    )
 
 
 def _elsewhere(
@@ -279,6 +287,8 @@ def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
 def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     """Return where a hunk's new side is already: at its place, or where it can't be by chance."""
     count = len(hunk.new)
+    if hunk.done_at is not None:
+        return hunk.done_at
     if hunk.fits:
         start, end = hunk.fits[0].start, hunk.fits[0].start + hunk.fits[0].count
         starts = [*([start] if hunk.lead else []), *([end - count] if hunk.trail else [])]
@@ -288,11 +298,33 @@ def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
         gone = {text.strip() for mark, text in hunk.said.lines if mark == "-"} - {""}
         gone -= {*map(str.strip, hunk.new)}
         starts = file.starts(hunk.new) if _says_enough(hunk.new) else []
-        starts = [] if len(starts) > 1 or (gone and gone <= file.known) else starts
+        is_doubtful = len(starts) > 1 and not (gone and gone.isdisjoint(file.known))
+        starts = [] if is_doubtful or (gone and gone <= file.known) else starts
         starts += [hunk.said.new_start - 1] if hunk.said.new_start and hunk.new else []
     sides = ((at, file.lines[at : at + count]) for at in starts if at >= 0)
     new = [*map(str.rstrip, hunk.new)]
     return next((at for at, there in sides if [*map(str.rstrip, there)] == new), None)
+
+
+def _stands_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
+    """Return where a hunk's new side stands by its number or its end of the file, and its old side nowhere.
+
+    Refuse one whose old side stands elsewhere: it may be done, or meant for that place.
+    """
+    said, count = hunk.said, len(hunk.new)
+    if not (said.is_counted and said.new_start and said.old_start and count):
+        return None
+    ends = [0 if hunk.trail else len(file.lines) - count] if hunk.is_one_sided else []
+    new = [*map(str.rstrip, hunk.new)]
+    places = (at for at in (said.new_start - 1, *ends) if at >= 0)
+    at = next((at for at in places if [*map(str.rstrip, file.lines[at : at + count])] == new), None)
+    if at is None or any(fit.start in (at, said.old_start - 1 + hunk.shift) for fit in hunk.fits):
+        return None
+    for fit in hunk.fits:
+        if fit.start < at or fit.start + fit.count > at + count:
+            there = f"its new lines stand at line {at + 1}, and its old lines at line {fit.start + 1}"
+            raise OperationError(f"{hunk.label} may be done already: {there}", advice=f"; {_MORE_LINES}")
+    return at
 
 
 def _says_enough(lines: list[str]) -> bool:

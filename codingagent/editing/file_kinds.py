@@ -4,8 +4,9 @@ Only what no file of a kind ever holds counts as a proof. A kind that is not kno
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from codingagent.model.chat_damage import ENTITY
 from codingagent.model.patterns import lazy_pattern, word_lists
@@ -72,36 +73,54 @@ _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
 STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
 
 
-def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
+class TextState(NamedTuple):
+    """What is open where a line begins: a run of text up to `end`, or a scalar of YAML by its key's depth."""
+
+    end: str = ""
+    scalar: int | None = None
+
+
+AS_CODE = TextState()
+
+
+def lines_of_text(lines: Iterable[str], path: str, state: TextState = AS_CODE) -> frozenset[int]:
     """Return the indexes of lines that begin within a string or comment of several lines.
 
-    Without a parser, it may take code for text, and then nothing in it is taken for damage.
+    Without a parser, it may take code for text, and then nothing in it is taken for damage. `state` is
+    what is open where the first line begins.
     """
     if is_prose(path) or not is_program(path):
-        return frozenset(range(len(lines) + 1))
-    tokens = _tokens(ending(path) in _WORDS["ticked"])
+        return frozenset(range(len([*lines]) + 1))
+    step = stepper(path)
     found: set[int] = set()
-    end = ""
-    scalar: int | None = None
     for index, line in enumerate(lines):
-        if end or scalar is not None:
+        is_text, state = step(line, state)
+        if is_text:
             found.add(index)
-        if scalar is not None:
-            if not line.strip() or len(line) - len(line.lstrip()) > scalar:
-                continue
-            scalar = None
-            found.discard(index)
-        if end and end.isidentifier():
-            end = "" if line.strip() == end else end
-            continue
-        end = _end_behind(line, end, tokens)
-        if end:
-            continue
-        if ending(path) in ("yml", "yaml") and (opened := _SCALAR.fullmatch(line)) is not None:
-            scalar = len(opened[1])
-        elif "<<" in line and not is_code(path) and (here := _HEREDOC.search(line)) is not None:
-            end = here[2]
     return frozenset(found)
+
+
+@lru_cache(64)
+def stepper(path: str) -> Callable[[str, TextState], tuple[bool, TextState]]:
+    """Return what tells whether a line is text, and what is open after it; it is given what was before."""
+    kind = ending(path)
+    tokens, has_heredocs = _tokens(kind in _WORDS["ticked"]), not is_code(path)
+
+    def step(line: str, state: TextState) -> tuple[bool, TextState]:
+        end, scalar = state
+        is_text = bool(end)
+        if scalar is not None and (not line.strip() or len(line) - len(line.lstrip()) > scalar):
+            return True, state
+        if end and end.isidentifier():
+            return True, AS_CODE if line.strip() == end else state
+        if end := _end_behind(line, end, tokens):
+            return is_text, TextState(end)
+        if kind in ("yml", "yaml") and (opened := _SCALAR.fullmatch(line)) is not None:
+            return is_text, TextState(scalar=len(opened[1]))
+        here = _HEREDOC.search(line) if has_heredocs and "<<" in line else None
+        return is_text, AS_CODE if here is None else TextState(here[2])
+
+    return step
 
 
 def _end_behind(line: str, end: str, tokens: re.Pattern[str]) -> str:

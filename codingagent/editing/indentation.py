@@ -82,16 +82,15 @@ def _check_kind_of_part(moves: "_Moves") -> None:
     ground = moves.ground
     if len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(ground.path):
         return
-    if not {" ", "\t"} <= {line[:1] for lines in (moves.new, ground.lines) for line in lines}:
-        return  # there is one kind
-    there, text = file_kinds.lines_of_text(ground.lines, ground.path), ground.text_among(moves.new)
-    code = ["" if index in there else line for index, line in enumerate(ground.lines)]
-    new = ["" if index in text else line for index, line in enumerate(moves.new)]
+    if not ground.file.has("\t") and not any(lead.startswith("\t") for lead in moves.leads):
+        return
+    there = ground.text_there
+    code = ground.file.once("code", lambda lines: [x for i, x in enumerate(lines) if i not in there])
+    text = ground.text_among(moves.new)
+    new = [line for index, line in enumerate(moves.new) if index not in text]
+    old = [line for index, line in enumerate(ground.replaced, ground.start) if index not in there]
     # Most lines are indented as those that they replace.
-    if not {blanks(line)[:1] for line in new} <= {
-        "",
-        *(blanks(line)[:1] for line in code[ground.start : ground.end]),
-    }:
+    if not {blanks(line)[:1] for line in new} <= {"", *(blanks(line)[:1] for line in old)}:
         check_kind(code, new, "the body")
 
 
@@ -112,8 +111,8 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     steps = difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
     for _, a, a_end, b, b_end in steps:
         there = [line for line in old[a:a_end] if line.strip()] or [
-            _last_line([*ground.lines[: ground.start], *old[:a]]),
-            _last_line([*old[a_end:], *ground.lines[ground.end :]][::-1]),
+            _last_line(old[:a]) or _line_above(ground),
+            _last_line(old[a_end:][::-1]) or _line_below(ground),
         ]
         if any(_is_out(line, there) for line in new[b:b_end]):
             return True
@@ -140,7 +139,7 @@ class _Moves:
     def moved(self) -> list[tuple[str, set[str]]]:
         """New lines that are among the replaced ones, but nowhere with their indentation."""
         pairs = ((line.rstrip(), self._there.get(_key(line))) for line in self.new)
-        known = {line.rstrip() for line in self.ground.lines}
+        known = self.ground.file.once("ends", lambda lines: frozenset(map(str.rstrip, lines)))
         return [(line, there) for line, there in pairs if there and line not in known]
 
     @property
@@ -220,11 +219,9 @@ def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
     """
     if not file_kinds.is_program(ground.path):
         return {}
-    known, there = frozenset(ground.lines), file_kinds.lines_of_text(ground.lines, ground.path)
-    kinds = {
-        blanks(line)[:1] for i, line in enumerate(ground.lines) if i in there and not _STARRED.match(line)
-    }
-    kinds.discard("")
+    there = ground.text_there
+    inner = (line for i, line in enumerate(ground.lines) if i in there and not _STARRED.match(line))
+    kinds, known = {blanks(line)[:1] for line in inner} - {""}, frozenset(ground.lines)
     found: dict[int, bool] = {}
     for i in ground.text_among(new):
         kind = blanks(new[i])[:1] if i < len(new) and not _STARRED.match(new[i]) else ""
@@ -283,7 +280,7 @@ def _shifted(moves: _Moves) -> MendedLines | None:
         return None
     back = [line.removeprefix(shift) for line in moves.new]
     was_deep = all(moves.old_leads) and bool(moves.old_leads)
-    if moves.parses is False and not was_deep and moves.ground.parses_with(back):
+    if not was_deep and moves.parses is False and moves.ground.parses_with(back):
         return moves.undone(back, "the body was indented")
     if len(moves.ground.replaced) != len(moves.ground.lines):
         if _is_too_deep(moves, shift) and not moves.arrival.in_code:
@@ -312,12 +309,15 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     is_no_deeper = min(map(len, moves.old_leads), default=99) >= len(shift)
     if is_no_deeper or 0 in ground.text_among(moves.new):
         return False
-    before, first = _last_line(ground.lines[: ground.start]), _last_line(moves.new[::-1])
+    before, first = _line_above(ground), _last_line(moves.new[::-1])
     step = depth(first) - depth(before)
-    within = file_kinds.lines_of_text(ground.lines, moves.ground.path)
-    words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
-    steps = [depth(b) - depth(a) for a, b in pairwise(words)]
-    return step > max(steps, default=0) or (step > 0 and first.lstrip()[:1] in ")]}")
+    within = ground.text_there
+
+    def widest(lines: Sequence[str]) -> int:
+        depths = [depth(line) for i, line in enumerate(lines) if line.strip() and i not in within]
+        return max((b - a for a, b in pairwise(depths)), default=0)
+
+    return step > ground.file.once("step", widest) or (step > 0 and first.lstrip()[:1] in ")]}")
 
 
 RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
@@ -374,14 +374,14 @@ def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
     known = {" ".join(line.split()) for line in ground.replaced if len(line) > _CUT_COLUMN}
     if not known or not file_kinds.is_program(ground.path):
         return False
-    starts, text = {line[:_CUT_COLUMN] for line in known}, ground.text_among(new)
+    starts = {line[:_CUT_COLUMN] for line in known}
     widest = max((len(line) for line in new if " " in line.strip()), default=0)
     for index, (a, b) in enumerate(pairwise(new), 1):
         if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip() or b in ground.replaced:
             continue
         words = " ".join(a.split())
         # In a string of several lines such a break is no fault of the grammar.
-        is_start = index in text and words[:_CUT_COLUMN] in starts and words not in known
+        is_start = words[:_CUT_COLUMN] in starts and words not in known and index in ground.text_among(new)
         is_joined = f"{words} {' '.join(b.split())}" in known
         if (is_start or is_joined) and widest < len(a) + 1 + len(b.split()[0]):
             return True
@@ -391,6 +391,16 @@ def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
 def _last_line(lines: Sequence[str]) -> str:
     """Return the last line with a word; empty if there is none."""
     return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _line_above(ground: Ground) -> str:
+    above = (ground.lines[at] for at in range(ground.start - 1, -1, -1))
+    return next(filter(str.strip, above), "")
+
+
+def _line_below(ground: Ground) -> str:
+    below = (ground.lines[at] for at in range(ground.end, len(ground.lines)))
+    return next(filter(str.strip, below), "")
 
 
 def _is_out(line: str, there: Sequence[str]) -> bool:
@@ -407,10 +417,12 @@ def _is_out(line: str, there: Sequence[str]) -> bool:
 def _lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
     known = set(ground.replaced)
-    lines = [_last_line(ground.lines[: ground.start]), *new]
-    for opener in (lambda line: is_opener(line) and not _STARRED.match(line), _COMMENT.search):
+    lines = [_line_above(ground), *new]
+    for opener in (_opens_level, _opens_comment):
         fresh = [level for level in _levels(lines, opener) if level[1] not in known]
-        there = _levels(ground.lines, opener) if fresh else []
+        if not fresh:
+            continue
+        there = ground.file.once(opener, partial(_levels, opener=opener))
         deeper = {step for _, _, step in there if step > 0}
         flat = [line for line, _, step in there if step <= 0]
         steps = {step for line, _, step in fresh if line not in flat}
@@ -419,7 +431,15 @@ def _lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     return False
 
 
-def _levels(lines: Sequence[str], opener: Callable[[str], object]) -> list[tuple[str, str, int]]:
+def _opens_level(line: str) -> bool:
+    return is_opener(line) and not _STARRED.match(line)
+
+
+def _opens_comment(line: str) -> bool:
+    return _COMMENT.search(line) is not None
+
+
+def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, str, int]]:
     """Return each line that opens a level, the one behind it, and by how much that is deeper."""
     words = [line for line in lines if line.strip()]
     return [

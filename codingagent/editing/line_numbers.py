@@ -42,7 +42,7 @@ def restore(new: Sequence[str], ground: Ground, *, is_program: bool) -> tuple[li
     """
     if not any(line.lstrip()[:1].isdigit() for line in new):
         return None, False
-    known = {*ground.lines}
+    known = ground.file.once("lines", frozenset)
     half, odd = divmod(len(new), 2)
     column, rest = [*map(str.strip, new[:half])], list(new[half:])
     is_meant = not is_program and known.isdisjoint(filter(None, rest))
@@ -54,7 +54,9 @@ def restore(new: Sequence[str], ground: Ground, *, is_program: bool) -> tuple[li
         return None, True
     bare = list(map(without, new))
     cut = [each for each in zip(new, bare, strict=True) if each[1].strip() and each[0] != each[1]]
-    if known.isdisjoint(line for _, line in cut) or any(map(OURS.match, ground.lines)):
+    if known.isdisjoint(line for _, line in cut) or ground.file.once(
+        OURS, lambda lines: any(map(OURS.match, lines))
+    ):
         return None, False
     ours = [(int(found[1]), line) for each, line in cut if (found := OURS.match(each))]
     is_proven = any(at and ground.lines[at - 1 : at] == [line] for at, line in ours)

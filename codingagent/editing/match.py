@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.editing import body_repair, elisions, indentation, line_numbers
 from codingagent.editing.characters import Ground
+from codingagent.editing.file_lines import FileLines
 from codingagent.editing.nearest import (
     EXCERPT_LIMIT_LINES,
     SHOWN_LINE_CHARACTERS,
@@ -51,11 +52,11 @@ def _ways(sought: Sought) -> list[_Way]:
 
 
 # --- the one place ---------------------------------------------------------------------------------
-def find(lines: list[str], sought: Sought, file: File | None = None) -> Found:
-    """Return the one place where a search is meant to be, else OperationError; `file` has the same lines."""
+def find(lines: FileLines, sought: Sought) -> Found:
+    """Return the one place where a search is meant to be, else OperationError."""
     if not sought.search:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
-    file = file or File(lines)
+    file = File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search)
     if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
@@ -96,7 +97,7 @@ def _is_flat(file: File, search: Sequence[str]) -> bool:
     return not any(line[:1].isspace() for line in search) and not file.indented.isdisjoint(search)
 
 
-def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: bool) -> Found:
+def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: bool) -> Found:
     """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
     _check_trail(sought, place, set(sought.replace) - {*sought.search})
     new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
@@ -107,8 +108,7 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
     old = frozenset(sought.search)
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
-    there = frozenset(lines if dots else ())
-    if (elided := next((line for line in dots if line not in there), None)) is not None:
+    if (elided := next((line for line in dots if not lines.counts[line]), None)) is not None:
         raise OperationError(
             f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
             advice="; write all lines that belong there",
@@ -165,7 +165,7 @@ def _each(undo: Callable[[str], str], lines: Iterable[str]) -> Iterator[str]:
 
 
 def _undone(
-    lines: list[str], sought: Sought, place: Place, damages: tuple[Damage, ...], undo: Callable[[str], str]
+    lines: FileLines, sought: Sought, place: Place, damages: tuple[Damage, ...], undo: Callable[[str], str]
 ) -> Found:
     """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
     there = lines[place.start : place.start + place.count]
@@ -199,16 +199,16 @@ def _check_trail(sought: Sought, place: Place, fresh: Iterable[str]) -> None:
         )
 
 
-def _may_be_meant(damage: Damage, line: str, lines: list[str], search: Sequence[str]) -> bool:
+def _may_be_meant(damage: Damage, line: str, lines: FileLines, search: Sequence[str]) -> bool:
     """Return whether the like of a new line is in the file, so that it may be meant as it came."""
-    trace, came, whole = _TRACE_OF[damage], "\n".join(search), "\n".join(lines)
+    trace, came = _TRACE_OF[damage], "\n".join(search)
     marks = {found[0] for found in trace.finditer(line)}
-    is_doubtful = any(mark in whole for mark in marks)
+    is_doubtful = any(lines.has(mark) for mark in marks)
     if damage is Damage.ESCAPES:
         proven = {r"\_", r"\*", r"\[", r"\]", *(found[0] for found in trace.finditer(came))}
         is_doubtful = is_doubtful or bool(marks - proven)
     elif damage is Damage.ENTITIES:
-        is_doubtful = trace.search(whole) is not None and "&amp;" not in came
+        is_doubtful = lines.has(trace) and "&amp;" not in came
     return is_doubtful and bool(marks)
 
 

@@ -1,12 +1,13 @@
 """Where lines may be in a file, and in which ways they may differ from those that are there."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 
 from codingagent.editing import indentation
+from codingagent.editing.file_lines import FileLines
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel, Rule
@@ -170,30 +171,24 @@ AS_IT_CAME = RULES[:3]
 class File:
     """The lines of a file, and where a search may be in it: up to blanks round each line."""
 
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = FileLines.of(lines)
 
-    @cached_property
+    @property
     def known(self) -> frozenset[str]:
-        return frozenset(map(str.strip, self.lines))
+        return self.lines.once("bare", lambda lines: frozenset(lines.bare))
 
-    @cached_property
+    @property
     def indented(self) -> frozenset[str]:
         """The lines that are indented, without that."""
-        return frozenset(line.strip() for line in self.lines if line[:1].isspace() and line.strip())
-
-    @cached_property
-    def _text(self) -> str:
-        return _framed(self.lines)
-
-    @cached_property
-    def _bare(self) -> str:
-        return _framed(map(str.strip, self.lines))
+        return self.lines.once(
+            "indented",
+            lambda lines: frozenset(b for a, b in zip(lines, lines.bare, strict=True) if b and a[0] != b[0]),
+        )
 
     def starts(self, search: Sequence[str]) -> list[int]:
         """Return where lines are, whatever blanks are round each."""
-        bare = [*map(str.strip, search)]
-        return _positions(self._bare, bare) if self.known.issuperset(bare) else []
+        return self.lines.places([*map(str.strip, search)], is_bare=True)
 
     def places(
         self, rule: FitRule, search: Sequence[str], starts: Sequence[int] | None = None
@@ -201,7 +196,7 @@ class File:
         """Return where a search fits by a rule; `starts` are where it is up to blanks, if known."""
         count = len(search)
         if rule.run is _exact:
-            return [Place(start, count) for start in _positions(self._text, search)]
+            return [Place(start, count) for start in self.lines.places(search)]
         if starts is None:
             starts = self.starts(search)
         if len(starts) * count > _WORK_LIMIT or not any(map(str.strip, search)):
@@ -217,26 +212,3 @@ class File:
             trails = {b.removeprefix(a) if b.startswith(a) else "" for a, b in ends}
             found.append(Place(start, count, *fit, trails.pop() if len(trails) == 1 else ""))
         return found
-
-
-def _positions(text: str, search: Sequence[str]) -> list[int]:
-    """Return the index of each place where lines are in a framed text: one string search, then counting."""
-    wanted = _framed(search)
-    found: list[int] = []
-    counted, index, at, step = 0, 0, text.find(wanted), 0
-    while at >= 0:
-        index += text.count("\n", counted, at)
-        counted = at
-        found.append(index)
-        # Where they repeat themselves, each place overlaps the last: only what is new in it is compared.
-        if step and text.startswith(wanted[-step:], at + len(wanted)):
-            at += step
-            continue
-        at = text.find(wanted, at + 1)
-        step = at - counted if at - counted <= len(wanted) // 2 else 0
-    return found
-
-
-def _framed(lines: Iterable[str]) -> str:
-    """Return lines as one text, in which a run of whole lines is between two "\\n": they hold none."""
-    return "\n" + "\n".join(lines) + "\n"

@@ -206,7 +206,7 @@ class EditFile(EqualByMeaning, frozen=True):
     incidental = ("arrival",)
 
     path: str
-    change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
+    change: LineRange | tuple[Replacement | LineRange, ...] | Substitutions | Diff
     arrival: Arrival | None = AS_IT_IS
     """How the text came through a chat; None: take it literally."""
     unchecked: bool = False
@@ -217,16 +217,25 @@ class EditFile(EqualByMeaning, frozen=True):
         return (PathChange(self.path, "part", is_new=False),)
 
     @property
+    def parts(self) -> tuple[Replacement | LineRange, ...]:
+        """The edits by lines that it consists of, in their order; empty for the other kinds of change."""
+        if isinstance(self.change, LineRange):
+            return (self.change,)
+        return self.change if isinstance(self.change, tuple) else ()
+
+    @property
+    def ranges(self) -> tuple[LineRange, ...]:
+        return tuple(part for part in self.parts if isinstance(part, LineRange))
+
+    @property
     def written(self) -> list[str]:
         match self.change:
-            case LineRange(text=text):
-                return [text]
             case Diff(hunks=hunks):
                 return [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
             case Substitutions():  # taken literally
                 return []
-            case parts:
-                return [part.replace for part in parts]
+            case _:
+                return [part.text if isinstance(part, LineRange) else part.replace for part in self.parts]
 
 
 class DeleteFile(Struct, frozen=True):
@@ -236,6 +245,8 @@ class DeleteFile(Struct, frozen=True):
     written: ClassVar[Sequence[str]] = ()
 
     path: str
+    lines: tuple[str, ...] | None = None
+    """The lines that the file must have, as a diff removes them; None: any."""
 
     @property
     def changes(self) -> Changes:
@@ -251,6 +262,8 @@ class MoveFile(Struct, frozen=True):
     path: str
     to: str
     overwrite: bool = False
+    is_after_edit: bool = False
+    """It is moved only if an edit of the same answer has changed it."""
 
     @property
     def changes(self) -> Changes:
@@ -330,10 +343,13 @@ def text_of(operation: FileOperation) -> str:
     match operation:
         case EditFile(change=Diff(hunks=hunks)):
             return "\n".join(mark + text for hunk in hunks for mark, text in hunk.lines)
-        case EditFile(change=LineRange(start_line=first, end_line=last, text=text)):
-            pairs = [(f"lines {first} to {last}", text)]
-        case EditFile(change=tuple(parts)):
-            pairs = [(each.search, each.replace) for each in parts]
+        case EditFile(parts=parts) if parts:
+            pairs = [
+                (f"lines {each.start_line} to {each.end_line}", each.text)
+                if isinstance(each, LineRange)
+                else (each.search, each.replace)
+                for each in parts
+            ]
         case EditFile(change=Substitutions(edits=edits)):
             pairs = [(each.old, each.new) for each in edits]
         case MoveFile(to=to):

@@ -325,14 +325,18 @@ class _Directory(Struct, frozen=True):
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         index = b"" if repository is None else repository.index()
+        data = b""
         # Nothing else of the repository says which digests it uses.
         is_wide = index and hashlib.sha256(index[:-32]).digest() == index[-32:]
-        if index:
+        if index and repository is not None:
             self.index.write_bytes(index)
+            name, data = repository.shared_index(index)
+            if name:
+                (self.path / name).write_bytes(data)
         config = OWN_CONFIG + (_SHA256 if is_wide else "")
         (self.path / "config").write_text(config, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
-        return _GITLINK_MODE in (index or b""), "it is too large" if index is None else ""
+        return _GITLINK_MODE in (index or b"") + data, "it is too large" if index is None else ""
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
         """Run git in the tree; GitError if it fails."""

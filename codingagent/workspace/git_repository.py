@@ -61,6 +61,18 @@ class Repository(Struct, frozen=True):
         is_large = state is not None and state.st_size > _INDEX_LIMIT_BYTES
         return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
+    def shared_index(self, index: bytes) -> tuple[str, bytes]:
+        """Return the name and the bytes of the index that another one builds on; empty if it is whole.
+
+        gitformat-index, "Split index": an extension `link` holds the digest that names it.
+        """
+        for found in re.finditer(rb"(?s)link(.{4})(?=(.{20}))(?=(.{32})?)", index):
+            for digest in filter(None, found.groups()[1:]):
+                name = f"sharedindex.{digest.hex()}"
+                if data := _read(self.folder, f"{self.own}/{name}", _INDEX_LIMIT_BYTES):
+                    return name, data
+        return "", b""
+
 
 def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository | None:
     """Return the repository of a folder that holds `.git`, a folder or a file that names one."""

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from codingagent.model.operations import EditFile
+from codingagent.model.operations import EditFile, Replacement
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests import reply_table
@@ -61,8 +61,8 @@ def _as_aider(case: Case) -> str:
     blocks = [
         f"{edit.path}\n```\n<<<<<<< SEARCH\n{each.search}\n=======\n{each.replace}\n>>>>>>> REPLACE\n```\n"
         for edit in _edits(case)
-        if isinstance(edit.change, tuple)
-        for each in edit.change
+        for each in edit.parts
+        if isinstance(each, Replacement)
     ]
     return "Here are the edits.\n\n" + "\n".join(blocks).replace("\n\n=======", "\n=======").replace(
         "\n\n>>>>>>>", "\n>>>>>>>"

@@ -328,7 +328,7 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
         (file_kinds.lines_of_text, 0),
         (syntax_check.parses, 0),
         (blank_lines._runs, 20),  # noqa: SLF001
-        (vars(Ground)["known"].func, 0),
+        (vars(Ground)["known"].fget, 0),
     ],
 )
 def test_a_plain_replacement_reads_no_more_than_its_own_lines(

@@ -150,8 +150,11 @@ def _commit(page: Page, project: Path, look: Look) -> None:
         for told in (result, "one", "two"):
             expect(said).to_contain_text(told)
     page.set_viewport_size({"width": 400, "height": 500})
-    boxes = [each.bounding_box() or {} for each in (page.locator("main"), notice)]
-    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    above, below = (
+        each.evaluate("each => each.getBoundingClientRect().toJSON()")
+        for each in (page.locator("main"), notice)
+    )
+    assert above["bottom"] <= below["top"]
     page.get_by_role("button", name="Close this notice").click()
     expect(notice).to_be_hidden()
     page.set_viewport_size({"width": 1600, "height": 900})

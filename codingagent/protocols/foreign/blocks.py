@@ -22,6 +22,7 @@ from codingagent.model.chat_damage import Arrival, Channel, Damage, without_dire
 from codingagent.model.operations import CreateFile, Replacement
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import DOUBT, joined
+from codingagent.protocols.foreign.diffs import Asked, other_kind
 from codingagent.protocols.foreign.file_names import Files, Name, name_in_comment
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
@@ -255,9 +256,7 @@ def is_markdown(path: str, language: str) -> bool:
     return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
 
 
-def whole_file(
-    lines: list[str], name: Name, files: Files, *, is_inside: bool
-) -> tuple[CreateFile, tuple[str, ...]]:
+def whole_file(lines: list[str], name: Name, files: Files, *, is_inside: bool) -> Asked:
     """Return the operation that a whole file asks for, and notes on how it was read.
 
     `is_inside`: the path is known from the first line only. Refuse a text that leaves something out.
@@ -294,7 +293,7 @@ def whole_file(
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
     arrival = Arrival(in_code=True)
-    return CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival), notes
+    return (CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival),), notes
 
 
 def _is_difference(lines: list[str]) -> bool:
@@ -302,7 +301,7 @@ def _is_difference(lines: list[str]) -> bool:
     if any(a[:1] == "-" and b[:1] == "+" for a, b in pairwise(lines)):
         return True
     marks = {line[0] for line in lines if line.strip()}
-    return "+" in marks and marks <= {"+", "-", " "}
+    return ("+" in marks and marks <= {"+", "-", " "}) or bool(other_kind(lines))
 
 
 def _is_label(lines: list[str], path: str, files: Files) -> bool:

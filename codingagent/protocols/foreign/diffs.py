@@ -1,30 +1,20 @@
 """Read unified and git differences: the files they name, and their hunks, however badly counted.
 
-How it works. A hunk is first read by the numbers in its header; if these don't end it where
-one can end, they are wrong, and it is read by the marks of its lines alone.
+How it works. A hunk is first read by the numbers in its header; if lines that change something go on
+behind them, they are wrong, and it is read by the marks of its lines alone. What tools write between two
+files is known by its words.
 """
 
 import re
-import shlex
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
 
 from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.chat_damage import Arrival
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    Diff,
-    DiffHunk,
-    EditFile,
-    FileEnd,
-    FileOperation,
-    MoveFile,
-)
+from codingagent.model.operations import DiffHunk, FileEnd, FileOperation
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import Note, joined
-from codingagent.protocols.foreign.file_names import Files, Name
 
 _HUNK = lazy_pattern(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
@@ -34,20 +24,37 @@ _EXTENDED = lazy_pattern(
     "index |old mode |new mode |deleted file mode|new file mode|similarity index|dissimilarity index"
     "|rename from |rename to |copy from |copy to |Binary files |GIT binary patch|====="
 )
-# What such lines above the hunks say of a file, and what to do with it.
-_NO_TEXT = {
-    "copy from ": ("a copy", "; send it whole"),
-    " 160000": ("a submodule, which can't be changed here", "; leave it out"),
-    " 120000": ("a symbolic link, which only a command can change", "; send [RUN_COMMAND]"),
-    "Binary files ": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
-    "GIT binary": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
+# What tools write between the hunks of two files, or of two commits: no line of a hunk.
+_BETWEEN = lazy_pattern(
+    "diff -|Property changes on: |=== [a-z]+ [a-z]+ '|-{20,}$|# HG changeset patch|changeset: +[0-9]+:"
+    "|(?:From|commit) [0-9a-f]{7,64}\\b"
+)
+# What they write of a file whose lines they don't show.
+_NOT_SHOWN = lazy_pattern(
+    "Only in .+: .|(?:Binary )?[Ff]iles? .+ (?:differ|has changed)$|=== (?:renamed|added|removed) [a-z]+ '"
+)
+# Other kinds of differences, which have no marks that a unified one has.
+_OTHER_KINDS = {
+    "a context diff": lazy_pattern(r"^\*{15}.*\n\*\*\* \d", re.MULTILINE),
+    "a normal diff": lazy_pattern(r"^\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n[<>] ", re.MULTILINE),
+    "an ed script": lazy_pattern(r"\A\s*(?:[ad]\d+ \d+\n|\d+(?:,\d+)?(?:d\s|[ac]\n(?:.*\n)*?\.\s))"),
+    "a word diff": lazy_pattern(
+        r"\[-.{1,200}?-\]\{\+|(?<!\S)(?:\[-[^\]\n]{1,200}-\]|\{\+[^}\n]{1,200}\+\})(?!\S)"
+    ),
+    "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
+    "a JSON Patch": lazy_pattern(
+        r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
+    ),
 }
 # What diff and git put after a path: a tab, or a date.
 _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*)$")
-# How git names the bytes of an empty file.
-_EMPTY = "..e69de29"
-Asked = tuple[FileOperation, tuple[str, ...]]
-"""An operation, and notes on how it was read."""
+# What is put there if there is no file: the beginning of time, in any zone, or words.
+_ABSENT = lazy_pattern(
+    r"[ \t](?:1970-01-01|1969-12-31) [\d:.]+|[ \t]Thu Jan +0?1 [\d:]+ 1970|\((?:nonexistent|revision 0)\)"
+)
+NO_FILE = "/dev/null"
+Asked = tuple[Sequence[FileOperation], tuple[str, ...]]
+"""Operations, each of which needs the one before, and notes on how they were read."""
 
 
 class DiffPart(Struct):
@@ -106,7 +113,7 @@ class DiffPart(Struct):
                 f"the hunk at line {self.line} has no line of the old text, so its place is not certain",
                 advice="; add the lines around it",
             )
-        end = FileEnd.KEPT if self.at_end else None
+        end = FileEnd.KEPT if self.at_end or (self.old_open and self.new_open) else None
         if self.old_open != self.new_open:
             # It gives the last line of the file its end, or takes it.
             end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
@@ -115,15 +122,38 @@ class DiffPart(Struct):
 
 
 class FileDiff(Struct):
-    """The part of a difference that is about one file; `line` is 1-based."""
+    """The part of a difference or a patch that is about one file; `line` is 1-based.
+
+    `old` and `new` are its paths as headers have them, `paths` those that are given plainly. `absent` tells
+    what the dates beside its paths say: that there is no file before, or after.
+    """
 
     line: int
     old: str | None = None
     new: str | None = None
+    paths: tuple[str, str] | None = None
     git: str = ""
     marks: list[str] = field(default_factory=list)
     hunks: list[DiffPart] = field(default_factory=list)
+    absent: tuple[bool, bool] = (False, False)
     fault: OperationError | None = None
+
+    @property
+    def path(self) -> str:
+        """The path as it is given, for a subject; empty if none is."""
+        both = self.paths or (self.old or "", self.new or "")
+        return both[0] if both[1] == NO_FILE else both[1]
+
+    @property
+    def is_new(self) -> bool:
+        is_dated = self.absent[0] and not any(hunk.old for hunk in self.hunks)
+        return self.old == NO_FILE or is_dated or self.says("new file mode") is not None
+
+    @property
+    def is_gone(self) -> bool:
+        # Some disks and build tools date all files so: lines that stay prove that this one exists.
+        is_dated = self.absent[1] and not any(hunk.new for hunk in self.hunks)
+        return self.new == NO_FILE or is_dated or self.says("deleted file mode") is not None
 
     def says(self, what: str) -> str | None:
         """Return what follows such words in the lines above the hunks."""
@@ -149,26 +179,52 @@ def is_hunk_header(line: str) -> bool:
     return line.startswith("@@") and _HUNK.fullmatch(line.rstrip()) is not None
 
 
+def other_kind(lines: Iterable[str]) -> str:
+    """Return which kind of difference lines are that is no unified one; empty: none."""
+    text = "\n".join((*lines, ""))
+    return next((kind for kind, pattern in _OTHER_KINDS.items() if pattern.search(text)), "")
+
+
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
     """Read the differences from a line on, or all in a fence; return them, and the index after."""
     found: list[FileDiff] = []
+    passed: list[str] = []
+    start, first = at, next((i for i in range(at, end) if begins(lines, i, end)), end) if fenced else at
+    # Marked lines without a header may be a hunk, but none of a list in what is above another header.
+    is_bare = first == end and not other_kind(lines[at:end])
     while at < end:
         line = lines[at]
-        is_beginning = begins(lines, at, end)
-        is_marked = fenced and not found and line[:1] in ("+", "-", " ") and bool(line.strip())
-        if is_hunk_header(line) or (is_marked and not is_beginning):
+        is_marked = is_bare and not found and line[:1] in ("+", "-", " ") and line.strip()
+        if is_marked or is_hunk_header(line):
             if not found:
                 found.append(FileDiff(at + 1))
             at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
-        elif is_beginning:
-            found.append(FileDiff(at + 1))
-            at = _read_header(lines, at, end, found[-1])
+        elif begins(lines, at, end):
+            each = FileDiff(at + 1)
+            at = _read_header(lines, at, end, each)
+            if found and each.git and each.git == found[-1].git and found[-1].is_gone:
+                found[-1].marks += each.marks  # it becomes another kind of file: both, or neither
+            else:
+                found.append(each)
             if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
                 at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
+        elif _NOT_SHOWN.match(line) and not (at + 1 < end and begins(lines, at + 1, end)):
+            fact = f"'{paths.shown(line.strip()[:100])}' shows no lines of that file"
+            fault = OperationError(fact, advice="; send it whole, or MOVE_FILE or DELETE_FILE")
+            found.append(FileDiff(at + 1, fault=fault))
+            at += 1
         elif fenced:
+            passed.append(line)
             at += 1
         else:
             break
+    changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
+    if kind := other_kind(passed) or changes * "a difference that names no file":
+        fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
+        unread = [each for each in found if not (each.hunks or each.fault)]
+        for each in unread:
+            each.fault = fault
+        found += [] if unread else [FileDiff(start + 1, fault=fault)]
     return found, at
 
 
@@ -196,7 +252,9 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
         if kind == 2:
             difference.git = line[len("diff --git ") :].strip()
         elif kind == 3:
-            difference.old, difference.new = (_path_of(lines[i][4:]) for i in (at, at + 1))
+            both = lines[at][4:].rstrip(), lines[at + 1][4:].rstrip()
+            difference.old, difference.new = map(path_of, both)
+            difference.absent = _ABSENT.search(both[0]) is not None, _ABSENT.search(both[1]) is not None
             at += 1
         else:
             difference.marks.append(line.rstrip())
@@ -267,12 +325,23 @@ def _by_counts(
     behind = at
     while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
         behind += 1
-    line = lines[behind] if behind < end else ""
-    is_next = line.rstrip() == "--" or line.startswith(("From ", "Only in "))
-    if not line.strip() or is_next or begins(lines, behind, end):
+    if behind >= end or _is_between(lines, behind, end):
         return hunk, at
-    # In a fence a line without a mark is context that has lost it; outside it is prose.
-    return None if fenced or line[0] in "+- \\" else (hunk, at)
+    rest = takewhile(lambda i: not _is_between(lines, i, end), range(behind, end if fenced else behind + 1))
+    # Lines without a mark may be context that has lost it: if they change nothing, nothing is missing.
+    is_more = lines[at][:1] in ("+", "-", " ", "\\") or any(lines[i][:1] in ("+", "-") for i in rest)
+    if is_more or (not fenced and lines[behind][:1] in (" ", "\\")):
+        return None
+    hunk.is_counted = not fenced
+    return hunk, at
+
+
+def _is_between(lines: list[str], at: int, end: int) -> bool:
+    """Return whether a line is of no hunk: a header, or what tools write between two files."""
+    line = lines[at]
+    if line.rstrip() == "--":  # what mail has below a text
+        return at + 1 >= end or not lines[at + 1].strip() or re.match(r"\d+\.\d+", lines[at + 1]) is not None
+    return begins(lines, at, end) or any(rule.match(line) for rule in (_BETWEEN, _NOT_SHOWN))
 
 
 def _by_marks(
@@ -280,10 +349,8 @@ def _by_marks(
 ) -> tuple[DiffPart, int]:
     """Read lines as long as they have the marks of a hunk's."""
     hunk = DiffPart(at)
-    while at < end and not begins(lines, at, end):
+    while at < end and not _is_between(lines, at, end):
         line = lines[at]
-        if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):
-            break
         if fenced and not hunk.take(line):
             # Context that has lost its blank; that it fits the file will prove it.
             hunk.take(f" {line}")
@@ -301,154 +368,8 @@ def _by_marks(
     return hunk.without_trailing_blanks(), at
 
 
-# --- what is asked for -----------------------------------------------------------------------------
-def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Asked:
-    """Return the operation that a difference asks for, and notes on how it was read."""
-    if difference.fault:
-        raise difference.fault
-    old, new = _sides(difference, files)
-    if old is None and new is None:
-        if named is None:
-            raise OperationError("it names no file", advice="; write --- a/path and +++ b/path above it")
-        old = new = named.only("--- a/path and +++ b/path")
-    notes, hunks = _check_kind(difference, new or old or "", is_gone=new is None), difference.hunks
-    if new is None:
-        if any(hunk.new for hunk in hunks):
-            raise OperationError(
-                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay",
-                advice="; begin each of its"
-                " lines with -, or send the changes without the header of a deleted file",
-            )
-        return DeleteFile(paths.workspace_path(old or "")), notes
-    if old is None:
-        if not hunks and _EMPTY not in (difference.says("index ") or ""):
-            raise OperationError("it makes a new file and has none of its lines", advice="; send them")
-        return creation_of(paths.workspace_path(new), hunks), notes
-    if old != new and not hunks and difference.says("rename from ") is not None:
-        return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes
-    if old != new:
-        raise renaming(old, new, edited=bool(hunks))
-    path, note = files.existing(new)
-    notes = (*notes, note) if note else notes
-    if path not in files and len(hunks) == 1 and hunks[0].new and not any(hunks[0].old):
-        return creation_of(path, hunks), notes
-    return edit_of(path, hunks), notes
-
-
-def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
-    """Return the edit that hunks of one file ask for; refuse one without any."""
-    if not hunks:
-        raise OperationError("it has no hunks", advice="; send them")
-    said = [hunk.as_said() for hunk in hunks if any(mark != " " for mark, _ in hunk.lines)]
-    if not said:
-        how = "begin the lines that go with - and those that come with +"
-        raise OperationError("it changes nothing", advice=f"; {how}")
-    return EditFile(path, Diff(tuple(said)))
-
-
-def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
-    """Return the new file that one hunk of added lines makes; refuse other hunks."""
-    if not hunks:
-        return CreateFile(path, "", overwrite=False)
-    if len(hunks) > 1:
-        raise OperationError("a new file in several hunks", advice="; send it whole")
-    hunk = hunks[0]
-    if any(hunk.old):
-        how = "begin each of its lines with +"
-        raise OperationError("a new file with lines that are not added", advice=f"; {how}")
-    # Empty lines that lost their "+": a new file has no other kind.
-    text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
-    is_exact = hunk.is_counted and hunk.is_verbatim
-    arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
-    return CreateFile(path, text, overwrite=False, arrival=arrival)
-
-
-def renaming(old: str, new: str, *, edited: bool) -> OperationError:
-    """Return what to send in place of a renaming."""
-    move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
-    then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
-    fact = f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'"
-    return OperationError(fact, advice=f"; send {move}{then}")
-
-
-def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
-    """Refuse what is no text, or only a mode; return a note on a mode that stays as it was."""
-    shown = paths.shown(path)
-    for trace, (what, how) in _NO_TEXT.items():
-        if any(trace in mark for mark in difference.marks) and not (is_gone and "inary" in trace):
-            raise OperationError(f"'{shown}' is {what}", advice=how)
-    changed, new = difference.says("new mode "), difference.says("new file mode ") or ""
-    if changed is None and not new.endswith("755"):
-        return ()
-    change = f"the mode of '{shown}', which only a command can do"
-    command = f"chmod {(changed or new)[-3:] or '644'} {shlex.quote(shown)}"
-    how = f"; send [RUN_COMMAND]{command}[/RUN_COMMAND]"
-    if changed is not None and not difference.hunks and difference.says("rename from ") is None:
-        raise OperationError(f"it changes {change}", advice=how)
-    return (Note(f"it also changes {change}", how),)
-
-
-# --- paths -----------------------------------------------------------------------------------------
-def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
-    """Return the file's path before and after, None where there is no file then."""
-    old, new = difference.old, difference.new
-    renamed = difference.says("rename from "), difference.says("rename to ")
-    if renamed[0] is not None and renamed[1] is not None:
-        return _path_of(renamed[0]), _path_of(renamed[1])
-    if old is None and new is None:
-        # The paths of a `diff --git` line are as long as each other, or have no blanks.
-        text, middle = difference.git, len(difference.git) // 2
-        is_halved = len(text) % 2 and text[middle] == " "
-        both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
-        if len(both) != 2:
-            index = difference.says("Index: ")
-            return index, index
-        old, new = map(_path_of, both)
-    old_path, new_path = (None if side == "/dev/null" else side for side in (old, new))
-    is_git = difference.git.startswith(("a/", '"a/'))
-    if old_path is not None and new_path is not None:
-        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
-    elif new_path is not None:
-        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
-    elif old_path is not None:
-        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
-    old_path = old_path if difference.says("new file mode") is None else None
-    new_path = new_path if difference.says("deleted file mode") is None else None
-    if old_path is None and new_path is None:
-        what = "it says that its file is new, and that it is deleted"
-        raise OperationError(what, advice="; write one header")
-    return old_path, new_path
-
-
-def _path_of(text: str) -> str:
+def path_of(text: str) -> str:
     """Return a path of a header without its date; git quotes bytes beyond ASCII in octal."""
     text = text.rstrip()
     name = paths.unquoted(text)
     return _TIMESTAMP.sub("", text).strip() if name == text else name
-
-
-def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
-    """Take git's `a/` or `b/` off one path; refuse it where such a folder may be meant."""
-    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
-        return path.removeprefix(prefix)
-    raise OperationError(
-        f"'{paths.shown(path)}' may be in the folder {prefix} or not",
-        advice="; write the line diff --git above it",
-    )
-
-
-def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
-    """Take git's `a/` and `b/` off, or whatever folders mean before and after; refuse what may be both."""
-    (folder, _, before), (other, _, after) = old.partition("/"), new.partition("/")
-    if before and before == after and folder != other:
-        there = [side for side in (old, new) if side in files]
-        if len(there) == 2 and not is_git:
-            raise OperationError(
-                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist",
-                advice="; write one path above it",
-            )
-        if not there or (folder, other) == ("a", "b"):
-            return before, after
-    old, new = (side if side in files else re.sub("^[ab]/", "", side) for side in (old, new))
-    # A copy beside the file, `a.py.orig`, is none of the workspace's.
-    return (new, new) if old not in files and new in files else (old, new)

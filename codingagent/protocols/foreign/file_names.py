@@ -137,7 +137,7 @@ class Files:
         path = self.plain(text)
         fits = self.fits(path)
         if len(fits) > 1:
-            raise _ambiguous(path, fits)
+            raise ambiguous(path, fits)
         return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
 
     def whole(self, name: Name) -> tuple[str, str]:
@@ -146,7 +146,7 @@ class Files:
         path = meant = self.plain(text)
         fits = [] if name.is_new else self.fits(path)
         if len(fits) > 1:
-            raise _ambiguous(path, fits).but(advice=", and 'New file:' before it if it is one")
+            raise ambiguous(path, fits).but(advice=", and 'New file:' before it if it is one")
         if fits and "/" not in path:
             meant = fits[0]
         elif fits and fits != [path] and not self.has_folder(path.partition("/")[0]):
@@ -157,7 +157,8 @@ class Files:
         return meant, _taken(text, meant)
 
 
-def _ambiguous(path: str, fits: list[str]) -> OperationError:
+def ambiguous(path: str, fits: list[str]) -> OperationError:
+    """Return what to write in place of the end of a path, which some files have."""
     shown = " and ".join(map(paths.shown, fits[:3])) + (" and more" if len(fits) > 3 else "")
     advice = ": write the path from the workspace root"
     return OperationError(f"'{paths.shown(path)}' fits {shown}", advice=advice)

@@ -19,7 +19,6 @@ from codingagent.model.operations import (
     EditFile,
     FileOperation,
     Kind,
-    LineRange,
     MoveFile,
     Replacement,
     RunCommand,
@@ -27,7 +26,8 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
-from codingagent.protocols.foreign.diffs import Asked, renaming
+from codingagent.protocols.foreign.diff_operations import renaming
+from codingagent.protocols.foreign.diffs import Asked
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
 
@@ -94,11 +94,14 @@ class Items:
         return ForeignAnswer(tuple(items), tuple(notes), tuple(asides))
 
     def take(self, kind: Kind, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
-        """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
+        """Add the operations that `read` returns, or a problem if it refuses; None: nothing."""
         try:
-            if (asked := read()) is not None:
-                add = self._add_whole if kind is Kind.FILE else self.add
-                add(asked[0], line, asked[1])
+            operations, notes = read() or ((), ())
+            add = self._add_whole if kind is Kind.FILE else self.add
+            for operation in operations:
+                add(operation, line, notes)
+                notes = ()
+            self._notes += notes
         except OperationError as fault:
             self.refuse(kind, line, fault, subject)
 
@@ -286,10 +289,9 @@ def _lines_of(item: Step | Problem) -> set[str]:
     match item:
         case Step(operation=CreateFile(content=str() as content)):
             texts = [content]
-        case Step(operation=EditFile(change=LineRange(text=text))):
-            texts = [text]
-        case Step(operation=EditFile(change=tuple() as change)):
-            texts = [text for each in change for text in (each.search, each.replace)]
+        case Step(operation=EditFile(parts=parts) as edit) if parts:
+            searches = (each.search for each in parts if isinstance(each, Replacement))
+            texts = [*edit.written, *searches]
         case _:
             return set()
     return {line.strip() for text in texts for line in text.split("\n")}

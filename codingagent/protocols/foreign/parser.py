@@ -12,17 +12,15 @@ from bisect import bisect_right
 from collections.abc import Collection
 from functools import partial
 
-from msgspec import Struct, field
-
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import DeleteFile, Kind
+from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import Note, blanks
-from codingagent.protocols.foreign import blocks, diffs
+from codingagent.protocols.foreign import blocks, diff_operations, diffs
 from codingagent.protocols.foreign.blocks import Ending, Fence, Fences
-from codingagent.protocols.foreign.diffs import Asked, DiffPart
+from codingagent.protocols.foreign.diffs import Asked, DiffPart, FileDiff
 from codingagent.protocols.foreign.file_names import (
     Files,
     Name,
@@ -42,6 +40,7 @@ _STARTS = ("```", "~~~", "[", "%%", "===", "<", "*** ", "--- ", "diff --git ", "
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _MOVE = "*** Move to:"
 _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
+_MARKS = {"*** Add File": ["new file mode"], "*** Delete File": ["deleted file mode"]}
 # How some models begin a file that stands in no fence.
 _FRAME = lazy_pattern(
     r"(?:\[file ?name\]:|%%writefile[ \t]|={3,}[ \t]*file:)[ \t]*(\S+)[ \t]*=*[ \t]*", re.IGNORECASE
@@ -322,96 +321,67 @@ class _AnswerReader:
     # --- differences and patches ---------------------------------------------------------------
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None) -> int:
         found, behind = diffs.read(self._lines, at, end, fenced=fenced)
-        self._items.flush()
-        for each in found:
-            subject = each.new or each.old or (name.texts[0] if name else "")
-            asked = partial(diffs.operation_of, each, name, self._files)
-            self._items.take(Kind.DIFF, each.line, subject, asked)
+        self._take_diffs(Kind.DIFF, found, name)
         return max(behind, at + 1)
 
     def _read_patch(self, at: int, end: int, *, fenced: bool) -> int:
-        sections, behind = _read_patch(self._lines, at, end, fenced=fenced)
-        self._items.flush()
-        for each in sections:
-            asked = partial(_operation_of, each, self._files)
-            self._items.take(Kind.PATCH, each.line, each.path, asked)
-        if not sections:
+        found, behind = _read_patch(self._lines, at, end, fenced=fenced)
+        self._take_diffs(Kind.PATCH, found, None)
+        if not found:
             fault = OperationError("it has no sections", advice="; send them")
             self._items.refuse(Kind.PATCH, at + 1, fault, "")
         return behind
 
+    def _take_diffs(self, kind: Kind, found: list[FileDiff], name: Name | None) -> None:
+        self._items.flush()
+        heads = diff_operations.heads_of(found, self._files)
+        for each in found:
+            subject = each.path or (name.texts[0] if name else "")
+            asked = partial(diff_operations.operations_of, each, name, self._files, heads)
+            self._items.take(kind, each.line, subject, asked)
+
 
 # --- patches without numbers: `*** Begin Patch` ---
-class _Section(Struct):
-    """The part of a patch that is about one file; `line` is 1-based."""
-
-    line: int
-    kind: str
-    path: str
-    is_fenced: bool
-    body: list[str] = field(default_factory=list)
-    moved_to: str = ""
-    is_cut: bool = False
-
-
 def _begins_patch(line: str) -> bool:
     """Return whether a line opens a patch, or a section of one."""
     return line.rstrip() == _BEGIN or line.startswith(_SECTIONS)
 
 
-def _read_patch(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[_Section], int]:
+def _read_patch(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
     """Read a patch from its first line on; return its sections and the index after it."""
-    sections: list[_Section] = []
-    while at < end:
+    found: list[FileDiff] = []
+    names: list[str] = []
+    is_open = is_ended = False
+    while at < end and not is_ended:
         line = lines[at].rstrip()
         at += 1
-        if line == _END:
-            return sections, at
+        is_ended = line == _END
         if line.startswith(_SECTIONS):
             kind, _, path = line.partition(":")
-            sections.append(_Section(at, kind.split()[1], path.strip().strip("`"), fenced))
-        elif line.startswith(_MOVE) and sections and not sections[-1].body:
-            sections[-1].moved_to = line[len(_MOVE) :].strip()
-        elif sections and line != _BEGIN:
-            sections[-1].body.append(lines[at - 1])
-    if sections and not fenced:
-        sections[-1].is_cut = True
-    return sections, at
-
-
-def _operation_of(section: _Section, files: Files) -> Asked:
-    """Return the operation that a section asks for, and notes on how it was read."""
-    if section.is_cut:
-        raise OperationError(f"it has no {_END}, so it may be cut", advice="; send it again, whole")
-    hunks = _hunks_of(section)
-    if section.kind == "Add":
-        return diffs.creation_of(paths.workspace_path(section.path), hunks), ()
-    path, note = files.existing(section.path)
-    notes = (note,) if note else ()
-    if section.kind == "Delete":
-        return DeleteFile(path), notes
-    if section.moved_to:
-        raise diffs.renaming(path, section.moved_to, edited=bool(hunks))
-    return diffs.edit_of(path, hunks), notes
-
-
-def _hunks_of(section: _Section) -> list[DiffPart]:
-    found: list[DiffPart] = []
-    sections: list[str] = []
-    is_open = False
-    for at, line in enumerate(section.body, section.line + 1):
-        if line.startswith("@@"):
-            sections = [*([] if is_open else sections), *diffs.sections_of(line)]
+            path = path.strip().strip("`")
+            found.append(FileDiff(at, paths=(path, path), marks=_MARKS.get(kind, [])))
+            names, is_open = [], False
+        elif not found or line in (_BEGIN, _END):
+            continue
+        elif line.startswith(_MOVE) and not found[-1].hunks:
+            found[-1].paths = found[-1].path, line[len(_MOVE) :].strip()
+        elif line.startswith("@@"):
+            names = [*([] if is_open else names), *diffs.sections_of(line)]
             is_open = False
-        elif line.rstrip() == _END_OF_FILE:
-            if found:
-                found[-1].without_trailing_blanks().at_end = True
+        elif line == _END_OF_FILE:
+            if found[-1].hunks:
+                found[-1].hunks[-1].without_trailing_blanks().at_end = True
             is_open = False
-        elif is_open or line.strip():
+        elif is_open or line:
             if not is_open:
-                found.append(DiffPart(at, sections=tuple(sections), is_verbatim=section.is_fenced))
-                is_open = True
-            if not found[-1].take(line):
+                found[-1].hunks.append(DiffPart(at, sections=tuple(names), is_verbatim=fenced))
+            is_open = True
+            if not found[-1].hunks[-1].take(lines[at - 1]):
                 # Context that has lost its blank; that it fits the file will prove it.
-                found[-1].take(f" {line}")
-    return [hunk.without_trailing_blanks() for hunk in found]
+                found[-1].hunks[-1].take(f" {lines[at - 1]}")
+    for hunk in (hunk for each in found for hunk in each.hunks):
+        hunk.without_trailing_blanks()
+    if found and not (is_ended or fenced):
+        fault = OperationError(f"it has no {_END}, so it may be cut", advice="; send it again, whole")
+        found[-1].fault = fault
+    return found, at

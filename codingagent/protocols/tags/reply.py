@@ -1,8 +1,7 @@
 """Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -22,8 +21,9 @@ from codingagent.model.operations import (
     LineRange,
     MoveFile,
     Operation,
-    Replacement,
+    ReadFile,
     RunCommand,
+    ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
@@ -235,32 +235,53 @@ def _beside(mended: Mended) -> str:
 
 
 def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Problem]:
-    """Yield items, a hundred or more SEARCH/REPLACE edits of one file in a row as one edit."""
-    for target, same in groupby(items, _target_of):
-        row = list(same)
-        if target is None or len(row) < _EDITS_IN_A_ROW:
-            yield from row
+    """Yield items, a hundred or more edits of one file as one, in the place of the first of them.
+
+    Between them are only edits of others and what neither changes files nor looks at them before the next
+    request. Edits of one file are never put in another order.
+    """
+    run: list[Step | Problem] = []
+    for item in items:
+        run.append(item)
+        if isinstance(item, Step) and not isinstance(item.operation, EditFile | ReadFile | ShowMessage):
+            yield from _joined(run)
+            run.clear()
+    yield from _joined(run)
+
+
+def _joined(run: Sequence[Step | Problem]) -> Iterator[Step | Problem]:
+    of_path: dict[str, list[Step]] = {}
+    row_of: dict[int, list[Step]] = {}
+    for at, item in enumerate(run):
+        if not (isinstance(item, Step) and isinstance(item.operation, EditFile)):
             continue
-        changes: list[Replacement] = []
-        names, notes = dict[str, None](), dict[str, None]()
-        for each in row:
-            assert isinstance(each, Step), "a problem has no target"
-            assert isinstance(each.operation, EditFile), "no other operation has one"
-            assert isinstance(each.operation.change, tuple), "no other edit has one"
-            changes += each.operation.change
-            names |= dict.fromkeys(each.names)
-            notes |= dict.fromkeys(each.notes)
-        notes[_AS_ONE.format(len(row))] = None
-        edit = replace(target[0], change=tuple(changes))
-        yield replace(row[0], operation=edit, names=(*names,), notes=(*notes,))
+        row = of_path.get(item.operation.path)
+        if row is None or _target_of(row[0]) is None or _target_of(row[0]) != _target_of(item):
+            row = of_path[item.operation.path] = []
+        row.append(item)
+        row_of[at] = row
+    for at, item in enumerate(run):
+        row = row_of.get(at, [])
+        if len(row) < _EDITS_IN_A_ROW:
+            yield item
+        elif item is row[0]:
+            yield _as_one(row)
 
 
-def _target_of(item: Step | Problem) -> tuple[EditFile, Arrival | None, Foreign] | None:
-    """Return what edits by SEARCH/REPLACE share that may be joined; None: it is none of them."""
-    if isinstance(item, Step) and isinstance(item.operation, EditFile) and not item.id:
-        edit = item.operation
-        if isinstance(edit.change, tuple):
-            return replace(edit, change=()), edit.arrival, item.foreign
+def _as_one(row: Sequence[Step]) -> Step:
+    edits = [each.operation for each in row if isinstance(each.operation, EditFile)]
+    parts = tuple(part for edit in edits for part in edit.parts)
+    names = dict.fromkeys(name for each in row for name in each.names)
+    notes = dict.fromkeys(note for each in row for note in each.notes)
+    edit = replace(edits[0], change=parts)
+    return replace(row[0], operation=edit, names=(*names,), notes=(*notes, _AS_ONE.format(len(row))))
+
+
+def _target_of(step: Step) -> tuple[EditFile, Arrival | None, Foreign] | None:
+    """Return what edits by lines share that may be joined; None: it is none of them."""
+    edit = step.operation
+    if isinstance(edit, EditFile) and edit.parts and not step.id:
+        return replace(edit, change=()), edit.arrival, step.foreign
     return None
 
 

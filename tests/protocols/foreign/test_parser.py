@@ -64,7 +64,7 @@ def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     how = ": write the path from the workspace root"
     assert found.items == (
         Step(edit, 5),
-        Step(DeleteFile("old.py"), 18),
+        Step(DeleteFile("old.py", ("x",)), 18),
         Step(CreateFile("new.py", "x = 1\n", overwrite=False), 26),
         Problem(Kind.SEARCH_REPLACE, reason, 36, subject="cart.py", advice=how),
     )

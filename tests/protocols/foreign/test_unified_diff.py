@@ -299,7 +299,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n" + ADDED),
     ),
     "a new name and changes": (
-        fenced("diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n" + EDIT),
+        fenced("diff --git a/n.py b/m.py\nsimilarity index 90%\nrename from n.py\nrename to m.py\n"),
         '[MOVE_FILE path="n.py" to="m.py"], then [EDIT_FILE path="m.py"] with the changes',
         (
             '[MOVE_FILE path="n.py" to="m.py"]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'
@@ -430,11 +430,6 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         "send them",
         fenced("*** Begin Patch\n*** Delete File: n.py\n*** End Patch\n"),
     ),
-    "a patch that moves": (
-        "*** Begin Patch\n*** Update File: n.py\n*** Move to: m.py\n*** End Patch\n",
-        '[MOVE_FILE path="n.py" to="m.py"]',
-        '[MOVE_FILE path="n.py" to="m.py"]\n',
-    ),
     "a name that fits two": (
         "*** Begin Patch\n*** Delete File: x.py\n*** End Patch\n",
         "write the path from the workspace root",
@@ -468,3 +463,130 @@ def test_a_renaming_without_changes_is_done() -> None:
     """Design, other formats: git's rename from and to, alone, say all that a move needs."""
     names = "diff --git a/n.py b/m.py\nsimilarity index 100%\nrename from n.py\nrename to m.py\n"
     assert done(fenced(names), {"n.py": "x\n"}) == ({"m.py": "x\n"}, ())
+
+
+# --- one change, or none -----------------------------------------------------------------------------
+
+MOVE = "diff --git a/n.py b/m.py\nsimilarity index 60%\nrename from n.py\nrename to m.py\nindex 1..2 100644\n"
+MOVED = MOVE + "--- a/n.py\n+++ b/m.py\n"
+TO_LINK = (
+    GIT
+    + IS_GONE
+    + "index 1..0\n--- a/n.py\n+++ /dev/null\n"
+    + GONE
+    + GIT
+    + "new file mode 120000\nindex 0..1\n"
+    "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+m.py\n\\ No newline at end of file\n"
+)
+EPOCH = "--- old/n.py\t2026-11-29 03:09:44.1 +0000\n+++ new/n.py\t1970-01-01 01:00:00.000000000 +0100\n"
+CONTEXT = "*** a/n.py\n--- b/m.py\n***************\n*** 1,2 ****\n! old one\n--- 1,2 ----\n! new\n"
+
+
+@each_row(
+    ("diff", "after", "said"),
+    [
+        (MOVED + EDIT, {"m.py": "new\nold two\n"}, ""),
+        (MOVED + EDIT.replace("one", "zero"), {"n.py": OLD}, "was not moved to 'm.py', because its changes"),
+        (MOVE, {"n.py": OLD}, '[EDIT_FILE path="m.py"] with the changes'),
+        (MOVE.replace("index 1..2 100644\n", "") + CONTEXT, {"n.py": OLD}, "it is a context diff"),
+        (TO_LINK, {"n.py": OLD}, "a symbolic link, which only a command can change"),
+        (GIT + IS_GONE + BOTH + GONE, {}, ""),
+        (GIT + IS_GONE + BOTH + GONE.replace("two", "2"), {"n.py": OLD}, "has other lines than the diff"),
+        (EPOCH + GONE, {}, ""),
+        (EPOCH + EDIT, {"n.py": "new\nold two\n"}, ""),
+        ("--- n.py\t(revision 7)\n+++ n.py\t(nonexistent)\n" + GONE, {}, ""),
+        ("diff --git a/x.py b/x.py\n" + IS_GONE, {"n.py": OLD}, ""),
+        ("diff --git a/gone/n.py b/n.py\nrename from gone/n.py\nrename to n.py\n", {"n.py": OLD}, ""),
+        (
+            BOTH + EDIT + "Only in new: made.py\n",
+            {"n.py": "new\nold two\n"},
+            "'Only in new: made.py' shows no",
+        ),
+        (BOTH + EDIT + "Binary files x and y differ\n", {"n.py": "new\nold two\n"}, "shows no lines of that"),
+        (BOTH + EDIT + "\nIt is done:\n- first\n- then\n", {"n.py": OLD}, "not found"),
+        (BOTH + EDIT + "\nIt is done.\n", {"n.py": "new\nold two\n"}, ""),
+    ],
+)
+def test_a_diff_is_done_as_a_whole_or_asked_for_again(
+    diff: str, after: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    (root := tmp_path / str(hash(diff))).mkdir()
+    came = do(fenced(diff), {"n.py": OLD}, root)
+    assert came.files == {path: text.encode() for path, text in after.items()}
+    assert bool(came.failures) is bool(said), came.failures
+    assert any(said in failure for failure in came.failures) or not said, came.failures
+
+
+@each_row(
+    ("text", "kind"),
+    [
+        ("3c3\n< c\n---\n> C\n", "a normal diff"),
+        ("0a1,2\n> a\n> b\n", "a normal diff"),
+        ("3c\nC\n.\n", "an ed script"),
+        ("2,3d\n", "an ed script"),
+        ("d3 1\na3 1\nC\n", "an ed script"),
+        ("a\n[-c-]{+C+}\nd\n", "a word diff"),
+        ("a\nb {+new+} c\n", "a word diff"),
+        ('[\n  {"op": "replace", "path": "/port", "value": 2}\n]\n', "a JSON Patch"),
+        ('[{"path": "/a", "op": "remove"}]\n', "a JSON Patch"),
+        ("a\t\t\t\t\t\t\t      |\tA\n", "a side-by-side diff"),
+        ("x = re.compile('[-a-]+')\ny[-1]\n{+1: 2}\n", ""),
+        ('[{"op": "sum", "path": "x"}]\n', ""),
+        ("3 c\n1. a\n2d\n", ""),
+    ],
+)
+def test_no_other_kind_of_difference_becomes_the_file(text: str, kind: str) -> None:
+    files, failures = done(f"n.py\n{fenced(text, '')}", {"n.py": OLD})
+    assert bool(failures) is bool(kind)
+    assert files == {"n.py": OLD if kind else text}
+
+
+PAIR = "def f():\n    x = 1\n    return x\n\n\ndef g():\n    x = 2\n    return x\n"
+
+
+@each_row(
+    ("hunk", "text", "after", "said"),
+    [
+        ("@@ -2,2 +2,2 @@\n-    x = 1\n+    x = 2\n     return x\n", PAIR, PAIR.replace("1", "2"), ""),
+        # As in `g`, where it is done; it may be meant for `f`.
+        ("@@ -7,2 +7,2 @@\n-    x = 1\n+    x = 2\n     return x\n", PAIR, PAIR, "may be done already"),
+        (
+            "@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n\\ No newline at end of file\n",
+            "a\nb",
+            "a\nb",
+            "",
+        ),
+        ("@@ -2,2 +2,3 @@\n b\n c\n+d\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n", ""),
+        ("@@ -1,2 +1,3 @@\n+a\n b\n c\n", "a\nb\nc\n", "a\nb\nc\n", ""),
+        ("@@ -9,3 +9,3 @@\n the top\n-b\n+beta\n the end\n", "the top\nbeta\nthe end\n" * 2, None, ""),
+    ],
+)
+def test_a_hunk_that_is_done_is_not_done_again(
+    hunk: str, text: str, after: str | None, said: str, tmp_path: Path
+) -> None:
+    (root := tmp_path / str(hash(hunk))).mkdir()
+    came = do(fenced("--- a/n.txt\n+++ b/n.txt\n" + hunk), {"n.txt": text}, root)
+    assert came.files == {"n.txt": (text if after is None else after).encode()}
+    assert bool(came.failures) is bool(said), came.failures
+    assert any(said in failure for failure in came.failures) or not said, came.failures
+
+
+@each_row(
+    ("header", "path"),
+    [
+        (
+            "diff --git i/src/new.py w/src/new.py\nnew file mode 100644\n--- /dev/null\n+++ w/src/new.py\n",
+            "src/new.py",
+        ),
+        ("diff --git x/y/src/new.py z/w/src/new.py\n--- /dev/null\n+++ z/w/src/new.py\n", "src/new.py"),
+        ("diff --git src/new.py src/new.py\n--- /dev/null\n+++ src/new.py\n", "src/new.py"),
+        ("--- n.orig/n.py\n+++ n/n.py\n" + EDIT + "--- /dev/null\n+++ n/src/new.py\n", "src/new.py"),
+        ("--- a/n.py\n+++ b/n.py\n" + EDIT + "--- /dev/null\n+++ b/src/new.py\n", "src/new.py"),
+        ("--- n.py\n+++ n.py\n" + EDIT + "--- /dev/null\n+++ other/src/new.py\n", "other/src/new.py"),
+        ("--- /dev/null\n+++ other/src/new.py\n", ""),
+    ],
+)
+def test_what_the_other_files_of_a_patch_prove_holds_for_a_new_one(header: str, path: str) -> None:
+    files, failures = done(fenced(header + ADDED), {"n.py": OLD, "src/old.py": OLD})
+    assert {*files} - {"n.py", "src/old.py"} == ({path} if path else set())
+    assert bool(failures) is not bool(path)

@@ -1,5 +1,5 @@
 def price(net):
-    return net * 1.19
+    return net * 1.21
 
 
 def label(net):

@@ -1,0 +1,155 @@
+"""The lines of a file while edits are put into them, and what was found out about all of them.
+
+How it works. An answer may hold thousands of edits of one file, and each is judged by the whole of it.
+So the file is looked at once: where its lines are is kept up to date with each edit, and what its lines
+are like is told of the file as it was before the first one.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Self, TypeVar
+
+from codingagent.editing import file_kinds
+from codingagent.editing.file_kinds import AS_CODE, TextState
+
+T = TypeVar("T")
+# A line that is in more places is no better to begin a search with than the text of the whole file.
+_COMMON = 500
+# So many lines are parsed to judge the edits of one file: a second's worth. Of more no parser says anything.
+_PARSED_LINES = 150_000
+
+
+class FileLines(list[str]):
+    """Lines without their ends; only `put` changes them."""
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        super().__init__(lines)
+        self._facts: dict[Hashable, object] = {}
+        self._states: list[TextState] = []
+        self._near = 0
+        """Where something was found last: the next edit is likely to be below."""
+        self._parsed = 0
+
+    @classmethod
+    def of(cls, lines: Sequence[str]) -> Self:
+        """Return the same lines if they are such already."""
+        return lines if isinstance(lines, cls) else cls(lines)
+
+    def put(self, start: int, end: int, new: Sequence[str]) -> None:
+        """Put lines in the place of those from `start` to before `end`."""
+        found = self.__dict__
+        if "counts" in found:
+            self.counts.subtract(self[start:end])
+            self.counts.update(new)
+        if "bare" in found:
+            bare = [*map(str.strip, new)]
+            self.bare_counts.subtract(self.bare[start:end])
+            self.bare_counts.update(bare)
+            self.bare[start:end] = bare
+        self._put_states(start, end, new)
+        self[start:end] = new
+
+    def once(self, what: Hashable, work: Callable[[Self], T]) -> T:
+        """Return what some work says of the file, as it was when that was asked for first."""
+        if what not in self._facts:
+            self._facts[what] = work(self)
+        found: T = self._facts[what]  # type: ignore[assignment]  # each name has one kind of work
+        return found
+
+    def has(self, mark: str | re.Pattern[str]) -> bool:
+        """Return whether a line had such a mark, when that was asked for first."""
+        if isinstance(mark, str):
+            return self.once(mark, lambda lines: any(mark in line for line in lines))
+        return self.once(mark, lambda lines: any(map(mark.search, lines)))
+
+    # --- where lines are ---------------------------------------------------------------------------
+    @cached_property
+    def counts(self) -> Counter[str]:
+        return Counter(self)
+
+    @cached_property
+    def bare(self) -> list[str]:
+        """The lines without blanks round them."""
+        return [*map(str.strip, self)]
+
+    @cached_property
+    def bare_counts(self) -> Counter[str]:
+        return Counter(self.bare)
+
+    def places(self, search: Sequence[str], *, is_bare: bool = False) -> list[int]:
+        """Return where lines are; with `is_bare` whatever blanks are round each, the search having none."""
+        there, counts = (self.bare, self.bare_counts) if is_bare else (self, self.counts)
+        wanted = [*search]
+        rarest = min(range(len(wanted)), key=lambda at: counts[wanted[at]])
+        if (count := counts[wanted[rarest]]) > _COMMON:
+            return _positions(_framed(there), wanted)
+        found: list[int] = []
+        for at in self._where(there, wanted[rarest], count):
+            start = at - rarest
+            if start >= 0 and there[start : start + len(wanted)] == wanted:
+                found.append(start)
+        return found
+
+    def _where(self, there: list[str], line: str, count: int) -> Iterator[int]:
+        """Yield where a line is that is there so often."""
+        at = -1
+        for _ in range(count):
+            near = self._near if count == 1 else 0
+            try:
+                at = there.index(line, max(at + 1, near))
+            except ValueError:  # above the last one, then
+                at = there.index(line, 0, near)
+            self._near = at
+            yield at
+
+    # --- what is text in them ----------------------------------------------------------------------
+    def state_before(self, index: int, path: str) -> TextState:
+        """Return what is open where a line begins, in a file of that name."""
+        states, self._step = self._states, file_kinds.stepper(path)
+        if not states:
+            states.append(AS_CODE)
+        for line in islice(self, len(states) - 1, index):
+            states.append(self._step(line, states[-1])[1])
+        return states[index]
+
+    def _put_states(self, start: int, end: int, new: Sequence[str]) -> None:
+        """Keep what is open before each line; behind the new ones only if they leave open what was."""
+        states = self._states
+        if len(states) <= start:
+            return
+        fresh = states[start : start + 1]
+        for line in new:
+            fresh.append(self._step(line, fresh[-1])[1])
+        is_same = states[end : end + 1] == fresh[-1:]
+        states[start : end + 1 if is_same else None] = fresh
+
+    def may_parse(self) -> bool:
+        """Return whether all lines may be parsed once more to judge an edit."""
+        self._parsed += len(self)
+        return self._parsed <= _PARSED_LINES
+
+
+def _positions(text: str, search: Sequence[str]) -> list[int]:
+    """Return the index of each place where lines are in a framed text: one string search, then counting."""
+    wanted = _framed(search)
+    found: list[int] = []
+    counted, index, at, step = 0, 0, text.find(wanted), 0
+    while at >= 0:
+        index += text.count("\n", counted, at)
+        counted = at
+        found.append(index)
+        # Where they repeat themselves, each place overlaps the last: only what is new in it is compared.
+        if step and text.startswith(wanted[-step:], at + len(wanted)):
+            at += step
+            continue
+        at = text.find(wanted, at + 1)
+        step = at - counted if at - counted <= len(wanted) // 2 else 0
+    return found
+
+
+def _framed(lines: Iterable[str]) -> str:
+    """Return lines as one text, in which a run of whole lines is between two "\\n": they hold none."""
+    return "\n" + "\n".join(lines) + "\n"
