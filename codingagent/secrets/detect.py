@@ -222,41 +222,18 @@ _ANYWHERE |= {"PRIVATE KEY", "Private-Lines:"}
 _LOWER = {"cookie", *assigned.STEMS, *containers.HEADINGS}
 _LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
 
-# A text twice as long is searched only where it differs from one of the last, which begins or ends alike.
-_PART = 2_000
-_CUT = lazy_pattern(rf"(?s:.{{1,{_PART}}})[^\n]*\n?")
-_LAST: list[tuple[str, Places]] = []
+# Where a text is cut depends on its own lines alone: what an edit leaves, or a request quotes, is known then.
+_CUT = lazy_pattern(r"(?s:.{1,250}(?:.{0,1750}?\n(?=\n)|.{0,1750}))[^\n]*\n?")
 
 
 def _leads_in(text: str) -> Places:
     """Return where the leads are; no lead goes over the end of a line."""
-    if len(text) < 2 * _PART:
-        return _leads_of(text)
-    head, tail = text[:_PART], text[-_PART:]
-    likely = (each for each in _LAST if each[0].startswith(head) or each[0].endswith(tail))
-    last, known = next(likely, ("", {}))
-    more, at, stop = len(text) - len(last), 0, len(text)
-    while at + _PART <= len(last) and text.startswith(last[at : at + _PART], at):
-        at += _PART
-    start = text.rfind("\n", 0, at) + 1
-    while stop - max(more, 0) - start >= _PART:
-        if not text.endswith(last[stop - _PART - more : stop - more], 0, stop):
-            break
-        stop -= _PART
-    end = text.find("\n", stop) + 1 or len(text)
-    new: Places = {}
     found: Places = {}
-    at = start
-    for part in _CUT.findall(text, start, end):
+    at = 0
+    for part in _CUT.findall(text):
         for lead, there in _leads_of_part(part).items():
-            new.setdefault(lead, []).extend([at + each for each in there])
+            found.setdefault(lead, []).extend([at + each for each in there])
         at += len(part)
-    for lead in {*known, *new}:
-        old = known.get(lead, [])
-        there = [at for at in old if at < start] + new.get(lead, [])
-        if there := there + [at + more for at in old if at + more >= end]:
-            found[lead] = there
-    _LAST[:] = [(text, found), *(each for each in _LAST if each[0] is not last)][:4]
     return found
 
 
@@ -272,4 +249,4 @@ def _leads_of(text: str) -> Places:
 
 
 # Of texts before the last ones, too.
-_leads_of_part = lru_cache(1024)(_leads_of)
+_leads_of_part = lru_cache(8192)(_leads_of)

@@ -61,8 +61,14 @@ class Workspace(PathWalk):
         self._git = git
         self._hidden_paths = hidden
         self._count_listed: Callable[[], int] = int
+        # Every text asks for them: they are read once for each operation, and for each listing.
+        self._told_above = dict[str, bytes | None]()
         # The text read last is kept: it is often asked for again.
         self._last: tuple[str, bytes, FileText | None] = ("", b"", None)
+
+    def check(self) -> None:
+        super().check()
+        self._told_above.clear()
 
     # --- files ---------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
@@ -158,8 +164,13 @@ class Workspace(PathWalk):
         """Yield the files of a name in the folders above a path, nearest first, and the path from there."""
         names = path.split("/")
         for at in range(min(len(names) - 1, _DEPTH), -1, -1):
-            with contextlib.suppress(OperationError):
-                yield "/".join(names[at:]), self.read("/".join((*names[:at], name))).data
+            place = "/".join((*names[:at], name))
+            if place not in self._told_above:
+                self._told_above[place] = None
+                with contextlib.suppress(OperationError):
+                    self._told_above[place] = self.read(place).data
+            if (data := self._told_above[place]) is not None:
+                yield "/".join(names[at:]), data
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
@@ -357,6 +368,7 @@ class Workspace(PathWalk):
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk
 
+        self._told_above.clear()
         walk = ListingWalk(self._hidden_paths, self._git)
         self._count_listed = lambda: walk.count
         walk.walk(self._folder, self.root, known)
