@@ -3,19 +3,19 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context, Person, Resources, context_of
-from codingagent.agent.requests import Requests
+from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
+from codingagent.agent.requests import Draft, Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import Protocol, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -43,8 +43,6 @@ _LEFT_OUT_NAMED = 10
 if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.wanted_files import Guess
-    from codingagent.prompt.file_contents import FileView
 
 
 def start_session(
@@ -62,10 +60,21 @@ def start_session(
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
-    record = SessionStarted(
+    record = _started(session_id, opened.root, task, settings, protocol, wants)
+    home.sessions.begin(session_id, record)
+    keep_terms(home.root, record)
+    session = fold(None, record)
+    home.sessions.write_document(session)
+    return session
+
+
+def _started(
+    session_id: str, root: Path, task: str, settings: Settings, protocol: Protocol, wants: Wants
+) -> SessionStarted:
+    return SessionStarted(
         session_id,
         task,
-        str(opened.root),
+        str(root),
         now(),
         kept_policy(settings),
         settings.sandbox,
@@ -78,11 +87,6 @@ def start_session(
         settings.secrets,
         wants,
     )
-    home.sessions.begin(session_id, record)
-    keep_terms(home.root, record)
-    session = fold(None, record)
-    home.sessions.write_document(session)
-    return session
 
 
 @contextlib.contextmanager
@@ -216,8 +220,8 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 
 def attached(
     home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
-) -> dict[str, bool]:
-    """Return the files that a person names, True if by itself; say which can't be shown."""
+) -> dict[str, Attached]:
+    """Return the files that a person names, and which parts; say which can't be shown."""
     if not patterns:
         return {}
     from codingagent.agent.wanted_files import attachable
@@ -236,20 +240,18 @@ def attached(
     return found
 
 
-def guessed(home: Path, root: Path, task: str, settings: Settings) -> "tuple[Guess, list[FileView]]":
-    """Return the files that a first request would choose, and those with the repository's conventions."""
-    from codingagent.agent.wanted_files import Guess, Wanted, conventions
-
+def drafted(home: Path, root: Path, task: str, settings: Settings, files: Mapping[str, Attached]) -> Draft:
+    """Return the first request that a task would have, with these files; nothing is kept, no check is run."""
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")
     with _workspace_in(home, root) as workspace:
-        wanted = Wanted(task, settings.context, settings.never_choose, check=settings.check)
-        policy = policy_of(settings, root)
-        listing = workspace.listing()
-        guess = Guess(workspace, policy, listing, wanted, workspace.history())
-        guess.show(settings.context_chars)
-        found = conventions(workspace, policy, listing.files) if settings.conventions else ()
-        return guess, list(found)
+        session = fold(None, _started("0" * 8, workspace.root, task, settings, "tags", "edits"))
+        log, runner = SessionLog(None, session), Runner(Unconfined(), {})
+        policy, secrecy = policy_of(settings, root), secrecy_for(settings)
+        context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
+        requests = Requests(replace(context, settings=settings), Home.of(home))
+        requests.say("", files)
+        return requests.draft()
 
 
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":

@@ -166,7 +166,7 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
     scores = []
     for at, each in enumerate(found):
         file = each.page.file
-        score = _NAMED_FILE if file.is_named else _FILE * file.score / best
+        score = _NAMED_FILE if file.named else _FILE * file.score / best
         score += _TEXT * by_text[at] + _NAME * by_name[at]
         score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
         scores.append(score)

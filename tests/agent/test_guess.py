@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -190,6 +191,43 @@ def test_one_looks_where_new_would_look(shop: Path) -> None:
     shop.rename(homes.default_workspace(home.parent))
     status, out, _ = command_line_here(home.parent, "context", TASK)
     assert "  cart.py, whole, " in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--check", "python -m pytest tests/test_stock.py"),
+        ("--attach", "long.py:9-12", "--attach", "stock.py", "--leave-out", "docs/**"),
+        ("--no-conventions",),
+    ],
+)
+def test_what_is_shown_is_what_is_sent(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """`context`, and `new` with the same options: the same lines, in a small request too."""
+    files = {
+        "long.py": LONG,
+        "tests/test_stock.py": LONG,
+        "AGENTS.md": "Lower the total.\n",
+        "discount.py": LONG,
+    }
+    for path, text in files.items():
+        (shop / path).parent.mkdir(exist_ok=True)
+        (shop / path).write_text(text)
+    home = shop.parent / "home"
+    home.mkdir()
+    (home / "codingagent.toml").write_text("context_chars = 17000\ncheck_first = 0\n")
+    monkeypatch.chdir(shop)
+    status, told, err = command_line_here(home, "context", "--workspace", str(shop), *words, TASK)
+    assert status == 0, err
+    _, seen = new(shop, *words)
+    lines = [line for line in told.splitlines() if re.match(r" *\d+  ", line)]
+    assert lines == [line for line in seen.splitlines() if re.match(r" *\d+  ", line)]
+    assert any("discount.py, lines" in line and 'its path has "discount"' in line for line in lines)
+    assert ("named in the check" in told) is ("--check" in words)
+    assert ("long.py, lines 9-12 of 3600, " in told) is ("--attach" in words)
+    assert ("AGENTS.md: the repository's conventions" in told) is ("--no-conventions" not in words)
 
 
 def test_the_request_keeps_its_limit(shop: Path) -> None:
