@@ -128,7 +128,7 @@ def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
     In the short request, too, without what the chat has; they are told, can be left out, and a rewritten
     request keeps them.
     """
-    for name in ("voucher", "shipping", "invoice"):
+    for name in ("voucher", "shipping", "invoice", "tariff"):
         text = "".join(f"def {name}_{n}():\n    return {n}\n\n\n" for n in range(900))
         (home / "workspace" / f"{name}.py").write_text(text, "utf-8")
     go(home, "ask", "--no-wait", "--context", "500", "Where is the total computed?")
@@ -153,7 +153,7 @@ def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
     drop(home, "[MESSAGE]\nNow?\n[/MESSAGE]\n")
     assert ", whole" not in go(home, "say", "yes, and the invoice")
     drop(home, FIX + "[DONE]\nok\n[/DONE]\n")
-    chosen(go(home, "say", session, "Round each invoice"), "invoice")
+    chosen(go(home, "say", session, "Round each tariff"), "tariff")
 
 
 def test_a_new_chat_is_told_what_was_said(home: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
-from codingagent.agent.requests import Draft, Requests
+from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
@@ -43,6 +43,8 @@ _LEFT_OUT_NAMED = 10
 if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
+    from codingagent.agent.wanted_files import Guess
+    from codingagent.prompt.render import Material
 
 
 def start_session(
@@ -60,21 +62,10 @@ def start_session(
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
-    record = _started(session_id, opened.root, task, settings, protocol, wants)
-    home.sessions.begin(session_id, record)
-    keep_terms(home.root, record)
-    session = fold(None, record)
-    home.sessions.write_document(session)
-    return session
-
-
-def _started(
-    session_id: str, root: Path, task: str, settings: Settings, protocol: Protocol, wants: Wants
-) -> SessionStarted:
-    return SessionStarted(
+    record = SessionStarted(
         session_id,
         task,
-        str(root),
+        str(opened.root),
         now(),
         kept_policy(settings),
         settings.sandbox,
@@ -87,6 +78,11 @@ def _started(
         settings.secrets,
         wants,
     )
+    home.sessions.begin(session_id, record)
+    keep_terms(home.root, record)
+    session = fold(None, record)
+    home.sessions.write_document(session)
+    return session
 
 
 @contextlib.contextmanager
@@ -240,18 +236,22 @@ def attached(
     return found
 
 
-def drafted(home: Path, root: Path, task: str, settings: Settings, files: Mapping[str, Attached]) -> Draft:
+def drafted(
+    home: Path, root: Path, task: str, settings: Settings, files: Mapping[str, Attached]
+) -> "tuple[Material, Guess | None]":
     """Return the first request that a task would have, with these files; nothing is kept, no check is run."""
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")
     with _workspace_in(home, root) as workspace:
-        session = fold(None, _started("0" * 8, workspace.root, task, settings, "tags", "edits"))
+        began = SessionStarted("0" * 8, task, str(workspace.root), now(), check=settings.check)
+        chosen = {"context": settings.context, "leave_out": settings.never_choose}
+        session = fold(None, replace(began, **chosen, conventions=settings.conventions))
         log, runner = SessionLog(None, session), Runner(Unconfined(), {})
         policy, secrecy = policy_of(settings, root), secrecy_for(settings)
         context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
         requests = Requests(replace(context, settings=settings), Home.of(home))
         requests.say("", files)
-        return requests.draft()
+        return requests.draft()[1:]
 
 
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":

@@ -1,6 +1,8 @@
 """Write a session's requests, with what the person adds to them.
 
 The beginning of a session is here too, so that its first request needs no code that parses answers.
+
+Over 500 lines: what a request shows, and what is recorded of it as known to the chat, change together.
 """
 
 import contextlib
@@ -12,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
@@ -43,7 +44,6 @@ from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.journal import ShownTexts
 from codingagent.storage.lock import is_held
 from codingagent.workspace.programs import as_found
 
@@ -58,20 +58,10 @@ _MUCH_TOKENS = 32_000
 _VIEWS_PER_BUDGET = 4
 # Programs that a model would otherwise spend a round trip to find out about.
 _PROGRAMS = sections(__file__)["programs"].split()
-# How many of the files that one answer wrote are kept, to show what the person changes in them.
-_TEXTS_LIMIT = 200
 # Of what changed in files that the chat has; of more the names alone are told.
 _CHANGED_CHARACTERS = 8_000
 # So many of these files, the latest ones, are looked at.
 _LOOKED_AT = 100
-
-
-class Draft(Struct, frozen=True):
-    """A request as it would be written: whole, with what it shows, and what chose files for it."""
-
-    text: str
-    material: render.Material
-    guess: "Guess | None"
 
 
 class Requests:
@@ -179,8 +169,7 @@ class Requests:
             self._home.sessions.mend_document(session)
             return
         secrecy.look_again()
-        draft = self.draft(listed)
-        text, material, first, brief = draft.text, draft.material, draft.guess, ""
+        (text, material, first), brief = self.draft(listed), ""
         path = mailbox.outbox_path(session.session_id, session.sequence)
         mailbox.write_beside(path, text)
         short = mailbox.short_path(session.session_id, session.sequence)
@@ -209,8 +198,8 @@ class Requests:
             self.context.remark(line)
         self._home.sessions.mend_document(self.session)
 
-    def draft(self, listed: "Belonging | None" = None) -> "Draft":
-        """Return the request that is due, as `write` writes it."""
+    def draft(self, listed: "Belonging | None" = None) -> "tuple[str, render.Material, Guess | None]":
+        """Return the request that is due as `write` writes it, what it shows, and what chose files for it."""
         session, settings, secrecy = self.session, self.context.settings, self.context.secrecy
         material = self._material(listed)
         guess = self._guess(material)
@@ -225,7 +214,7 @@ class Requests:
         dialect, hidden = self._dialect(), secrecy.session(session)
         text = secrecy.seal(render.render(hidden, material, settings, dialect), dialect.guide)
         # What was shown before is only in the whole request, which the chat need not see.
-        return Draft(in_request(text), material, guess if session.sequence == 1 else news)
+        return in_request(text), material, guess if session.sequence == 1 else news
 
     def _told(self, text: str, brief: str, material: render.Material) -> Iterator[str]:
         """Yield what the person should know of a request and its short version before they send it."""
@@ -290,7 +279,8 @@ class Requests:
             root = str(self.context.workspace.root)
             named = tracebacks.named_in(failure.output, root, listing.files)
             near |= dict.fromkeys((path for path, _ in named), "named in the check's output")
-        how = (session.leave_out, near, already, check, session.is_asking, is_anew)
+        is_told = session.is_asking or (is_anew and session.is_taught)
+        how = (session.leave_out, near, already, check, is_told, is_anew)
         had = self._had if is_anew else lambda _: None
         wanted = Wanted(wish, session.terms.context, *how, had)
         log = self.context.workspace.history() if is_first else []
@@ -301,32 +291,24 @@ class Requests:
         self, text: str, brief: str, material: render.Material, guess: "Guess | None"
     ) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
-        chosen = () if guess is None else guess.whole
-        # A later short request holds none.
-        conventions = material.conventions if self.session.sequence == 1 else ()
-        whole = {
-            view.path: (view.digest, view.text)
-            for view in (*material.views, *material.offered, *conventions, *chosen)
-            if file_contents.shows_whole(text, view)
-        }
-        fetched = [event for event in self.session.results if isinstance(event, FileFetched)]
-        for event in fetched:
+        whole, held, texts = dict[str, str](), dict[str, entries.ShownPart](), self.context.texts
+        assert texts is not None, "a session has a chat"
+        for event in (each for each in self.session.results if isinstance(each, FileFetched)):
             content = self.context.secrecy.content(event)
             # Events as JSON hold the text themselves, unless it was cut to fit.
             told = in_request(json.dumps(content, ensure_ascii=False))
             if event.encoding == "utf-8" and told in text:
-                digest = digest_of(event.content.encode())
-                whole[event.path] = (digest, content.replace("\r\n", "\n"))
-        texts = self.context.texts
-        assert texts is not None, "a session has a chat"
-        held: dict[str, tuple[entries.ShownPart, str]] = {}
-        for held_part, its_text in self._held_then(brief or text, material, guess):
-            if held_part.lines == ((1, its_text.count("\n")),):
-                whole.setdefault(held_part.path, (held_part.digest, its_text))
+                whole[event.path] = digest_of(event.content.encode())
+                texts.keep({whole[event.path]: content.replace("\r\n", "\n")})
+        for view in self._known_then(text, brief, material, guess):
+            texts.keep({view.digest: view.text})
+            if len(view.numbers) == view.total_lines:
+                whole[view.path] = view.digest
             else:
-                held[held_part.path] = held_part, its_text
-        held_texts = {each.digest: its_text for each, its_text in held.values()}
-        texts.keep({**held_texts, **self._texts_written(texts), **dict(whole.values())})
+                from codingagent.context.held import spans
+
+                runs = tuple(spans(view.numbers))
+                held[view.path] = entries.ShownPart(view.path, view.digest, runs)
         lines = {path: (a, b) for path, a, b in file_contents.lines_shown(text, material.files)}
         for part in () if guess is None else guess.chosen:
             lines[part.file.path] = (min(part.shown), max(part.shown))
@@ -342,39 +324,38 @@ class Requests:
             digest_of(short) if short else "",
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
-        shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
+        shown = tuple(entries.ShownFile(*each) for each in whole.items())
         parts = () if guess is None else guess.parts
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
-        held_parts = tuple(each for each, _ in held.values())
-        written = (self.session.sequence, now(), shown, parts, egress, beside, held_parts)
+        written = (self.session.sequence, now(), shown, parts, egress, beside, tuple(held.values()))
         self.log.record(entries.RequestWritten(*written))
         self.written += 1
-        # Those of before, too: this request may be rewritten.
-        session = self.session
-        parts_held = (*session.held.values(), *session.held_before.values())
-        known = (*session.known.values(), *session.known_before.values())
-        texts.prune((*known, *(each.digest for each in parts_held)))
+        session = self.session  # before, too: this request may be rewritten
+        kept = (*session.held.values(), *session.held_before.values())
+        digests = (*session.known.values(), *session.known_before.values())
+        texts.prune((*digests, *(part.digest for part in kept)))
 
-    def _held_then(
-        self, request: str, material: render.Material, guess: "Guess | None"
-    ) -> "Iterator[tuple[entries.ShownPart, str]]":
-        """Yield what the chat has of files, once it has this request, each with the text of the file."""
-        lines: dict[str, set[int]] = {view.path: set() for view in material.changed}
-        for view in (*material.views, *material.offered):
-            if view.text and not view.is_whole and in_request(view.text) in request:
-                lines.setdefault(view.path, set()).update(view.numbers)
-        for chosen in () if guess is None else guess.chosen:
-            if not chosen.is_whole:
-                lines.setdefault(chosen.file.path, set()).update(chosen.shown)
+    def _known_then(
+        self, text: str, brief: str, material: render.Material, guess: "Guess | None"
+    ) -> Iterator[FileView]:
+        """Yield what the chat has of files once it has this request: their whole text, and which lines."""
+        # A later short request holds none.
+        conventions = material.conventions if self.session.sequence == 1 else ()
+        shown = [*material.changed, *(() if guess is None else guess.views)]
+        for view in (*material.views, *material.offered, *conventions):
+            is_part = bool(view.numbers) and in_request(view.text) in (brief or text)
+            if file_contents.shows_whole(text, view) if view.is_whole else is_part:
+                shown.append(view)
+        lines: dict[str, set[int]] = {}
         views = Views(self.context.workspace, self._hide)
-        for path, shown in lines.items():
-            from codingagent.context.held import Held, spans
-
+        for view in shown:
             with contextlib.suppress(OperationError):  # gone since
-                view = views.view(path, None, None)
-                had = self._had(view) or Held()
-                runs = tuple(spans(sorted(shown | had.lines)))
-                yield entries.ShownPart(path, view.digest, runs), view.text
+                whole = views.view(view.path, None, None)
+                if whole.digest == view.digest:
+                    had = self._had(whole)
+                    of_file = lines.setdefault(view.path, set(had.lines if had else ()))
+                    of_file.update(view.numbers)
+                    yield replace(whole, lines=sorted(of_file))
 
     def _had(self, view: FileView) -> "Held | None":
         """Return what the chat had of a file before this request, by the numbers of now; None: unknown."""
@@ -386,46 +367,33 @@ class Requests:
         text = view.text if was == view.digest else texts.read(was) if texts and was else None
         if not was or text is None:
             return None
-        lines = {line for first, last in part.lines for line in range(first, last + 1)} if part else set()
-        lines = set(range(1, text.count("\n") + 1)) if digest else lines
+        runs = ((1, text.count("\n")),) if digest else part.lines if part else ()
+        lines = {line for first, last in runs for line in range(first, last + 1)}
         found = held(text, view.text, lines, is_own=part is not None and part.own == view.digest)
         is_told = path in self._changed  # this request shows what changed
         return Held(found.lines | found.changed) if is_told else found
 
     def _changes(self, shown: Views, known: set[str]) -> Iterator[FileView]:
         """Yield what changed of files that the chat has: these lines, with three around them."""
-        session, room = self.session, _CHANGED_CHARACTERS
+        session, texts, room = self.session, self.context.texts, _CHANGED_CHARACTERS
         digests = {path: (part.digest, part.own) for path, part in session.held_before.items()}
-        digests |= {path: (digest, "") for path, digest in session.known_before.items()}
+        digests |= {path: (digest, digest) for path, digest in session.known_before.items()}
         for path in [path for path in digests if path not in known][-_LOOKED_AT:]:
             with contextlib.suppress(OperationError):  # gone, or no text
-                if digest_of(self.context.workspace.read(path).data) in digests[path]:
+                digest = digest_of(self.context.workspace.read(path).data)
+                if digest in digests[path] and (texts is None or texts.has(digest)):
                     continue
                 view = shown.view(path, None, None)
-                had = self._had(view)
-                if had is not None and had.changed:
+                if digest in digests[path] and texts is not None:  # as the last answer wrote it
+                    texts.keep({digest: view.text})
+                elif (had := self._had(view)) is not None and had.changed:
                     from codingagent.context.show import some_lines
 
                     told = some_lines(view, sorted(had.changed))
                     room -= len(told.text)
                     if room >= 0:
                         self._changed.add(path)
-                        yield replace(told, reason="changed since; the other lines are as you have them")
-
-    def _texts_written(self, texts: ShownTexts) -> dict[str, str]:
-        """Return the texts of files as the last answer wrote them, by digest."""
-        session, found = self.session, dict[str, str]()
-        limit = _VIEWS_PER_BUDGET * self.context.settings.context_chars
-        written = [e.path for e in file_changes(session.results) if not e.removes]
-        views = Views(self.context.workspace, self._hide)
-        for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
-            digest = session.known.get(path)
-            if digest and not texts.has(digest):
-                with contextlib.suppress(OperationError):
-                    view = views.view(path, None, None)
-                    if view.digest == digest and not view.beside_bytes and len(view.text) <= limit:
-                        found[digest] = view.text
-        return found
+                        yield replace(told, reason="changed since; you have the rest")
 
     def _environment(self) -> render.Environment:
         settings, sandbox = self.context.settings, self.context.sandbox

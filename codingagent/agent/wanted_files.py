@@ -50,9 +50,11 @@ BYTES_LIMIT = 64_000_000
 _LIKELY_FILES, _LATELY_COMMITS = 100, 300
 # A word that so few files hold says which are meant.
 _FEW_HOLD = 5
+# Where no file stands out, so many others are named.
+_ASKED_FIRST = 6
+_UNSURE = "This choice is unsure: no file stands out for the task."
 # Fewer show nothing of use.
 _FEWEST_TOKENS = 200
-_TASK = "named in the task"
 # Of files of which the chat has parts: it knows what the rest defines, and can ask for it.
 _MORE_CHARACTERS, _RUNS = 800, 5
 # No text of this many characters has more tokens.
@@ -215,8 +217,8 @@ class Wanted(Struct, frozen=True):
     """Files that are shown anyway."""
     check: str = ""
     """The person's command: what it names counts as named."""
-    asks: bool = False
-    """It is a question, which is not told how to edit."""
+    is_told: bool = False
+    """It is a question, or the chat knows how to edit parts."""
     is_anew: bool = False
     """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
     had: Callable[[FileView], Held | None] = lambda _: None
@@ -251,8 +253,9 @@ class Guess:
         self.chosen: list[Chosen] = []
 
     @property
-    def whole(self) -> list[FileView]:
-        return [self._shown[part.file.path] for part in self.chosen if part.is_whole]
+    def views(self) -> list[FileView]:
+        """Return the chosen files, all of their text, with which lines are shown."""
+        return [structs.replace(self._shown[part.file.path], lines=part.shown) for part in self.chosen]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -270,6 +273,13 @@ class Guess:
         """Return the paths of the chosen files, then the globs left out, as `told` numbers them."""
         return (*(part.file.path for part in self.chosen), *self._wanted.leave_out)
 
+    @property
+    def to_ask_for(self) -> list[str]:
+        """Return the likeliest files that are not chosen, if the choice is unsure."""
+        chosen = {part.file.path for part in self.chosen}
+        left = [file.path for file in self._ranked if file.path not in chosen]
+        return left[:_ASKED_FIRST] if rank.is_unsure(self._ranked, self._log) else []
+
     def show(self, room: int, *, is_anew: bool = False) -> str:
         """Return the section of a request with the chosen parts; empty if nothing fits in its room.
 
@@ -277,19 +287,23 @@ class Guess:
         """
         # In steps: some words more or less in the request change nothing.
         most = room // _CHARACTERS_PER_TOKEN // _FEWEST_TOKENS * _FEWEST_TOKENS
-        tokens = min(self._wanted.tokens, most)
+        tokens, relied = min(self._wanted.tokens, most), ""
         while tokens >= _FEWEST_TOKENS:
             chosen = self._choose(tokens)
             relied = self._relied()
             self.chosen = [part for each in chosen if (part := self._unseen(each, is_anew=is_anew))]
             text = show.for_model(self.chosen, self._texts, "" if is_anew else relied)
-            text = text.replace(show.EDIT_IT, "", 1) if self._wanted.asks else text
+            edit_it = "" if self._wanted.is_told else show.EDIT_IT
+            if (asked := self.to_ask_for) and not relied:
+                first = f"READ_FILE first, if it lacks what you need: {', '.join(map(shown_path, asked))}."
+                edit_it = f" {_UNSURE} {first}{edit_it}"
+            text = text.replace(show.EDIT_IT, edit_it, 1)
             is_more = bool(self._held) and all(part.file.path in self._held for part in self.chosen)
             if len(text) <= (min(room, _MORE_CHARACTERS) if is_more else room):
                 return text
             tokens //= 2
-        self.chosen = []
-        return ""
+        self.chosen = []  # what the chat has is said all the same
+        return "" if is_anew else show.for_model([], {}, relied)[:room]
 
     def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
         path = part.file.path
@@ -311,7 +325,7 @@ class Guess:
             runs = [f"{first}-{last}" for first, last in spans(sorted(self._held[path].lines))]
             more = f" and {len(runs) - _RUNS} more runs" if len(runs) > _RUNS else ""
             told.append(f"{shown_path(path)} {', '.join(runs[:_RUNS])}{more}")
-        said = "Not sent again, as this chat has them (if not: READ_FILE), by their numbers of now"
+        said = "Not sent again, as this chat has them (else READ_FILE), by their numbers of now"
         return f"{said}: {'; '.join(told)}." if told else ""
 
     def _choose(self, tokens: int) -> list[Chosen]:
@@ -338,7 +352,9 @@ class Guess:
         width = len(str(len(told)))
         yield from (f"{number:{width}}  {line}" for number, line in enumerate(told, 1))
         for path, why in self._refused.items():
-            yield f"{shown_path(path)} is {self._named.get(path, _TASK)} and is not sent: {why}"
+            yield f"{shown_path(path)} is {self._named.get(path, rank.BY_TASK)} and is not sent: {why}"
+        if self.chosen and self.to_ask_for:
+            yield f"{_UNSURE} Name files or functions in the task, or /attach them"
         if len(self._rows) < self._listed and self._is_cut:
             yield (
                 f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"

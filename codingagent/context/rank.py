@@ -28,6 +28,9 @@ _ALIKE_COMMITS = 40
 # What is told of a file that such commits changed at least half as much as any.
 _MUCH_ALIKE, _LIKE = 0.5, "changed by commits like this"
 _WORDS_TOLD = 3
+# Where no file scores more, a choice showed 36 % of what changed, else 62 %. Without history all score less.
+_SURE, _SURE_ALONE = 4.0, 2.5
+BY_TASK = "named in the task"
 # A word of the first line counts as much as two of the rest; more does what is quoted or written as code.
 _TITLE, _EXACT = 2.0, 1.3
 # And so much that only asks for files of a kind.
@@ -70,8 +73,8 @@ class Query(Struct, frozen=True):
 
     def named(self, paths: Collection[str]) -> dict[str, str]:
         """Return the paths that the task, or the check, names: they come first; and the reason."""
-        by = {"task": named_in(self.task, paths), "check": named_in(self.check, paths)}
-        return {path: f"named in the {who}" for who in reversed(by) for path in sorted(by[who])}
+        by_check = dict.fromkeys(sorted(named_in(self.check, paths)), "named in the check")
+        return by_check | dict.fromkeys(sorted(named_in(self.task, paths)), BY_TASK)
 
     def count(self, text: str) -> tuple[int, ...]:
         """Return how often each word occurs in a text in lower case, inside longer words too."""
@@ -167,6 +170,12 @@ def rank(
         reasons += (_LIKE,) * (alike.get(path, 0.0) >= _MUCH_ALIKE)
         ranked.append(Ranked(path, score, held, changed_s, named.get(path, ""), reasons))
     return sorted(ranked, key=lambda file: (not file.named, -file.score, file.path))
+
+
+def is_unsure(ranked: Sequence[Ranked], log: Sequence[PastCommit]) -> bool:
+    """Return whether no file stands out for the task."""
+    sure = _SURE if log else _SURE_ALONE
+    return not any(file.named for file in ranked[:1]) and all(file.score < sure for file in ranked)
 
 
 def named_in(task: str, paths: Iterable[str]) -> set[str]:

@@ -247,8 +247,8 @@ def _context(
         root, workspace = Path.cwd() / homes.HERE_HOME, workspace or Path.cwd()
     with screen_for(json) as screen:
         settings, folder, files = checked(given, root, workspace, screen)
-    draft = drafted(root, folder, task, settings, files)
-    material, guess, hide = draft.material, draft.guess, secrecy_for(settings).hide
+    material, guess = drafted(root, folder, task, settings, files)
+    hide = secrecy_for(settings).hide
     attached = [show.as_chosen(view, "attached") for view in material.views]
     be_utf8(sys.stdout)
     if json:
