@@ -279,8 +279,7 @@ class Requests:
             root = str(self.context.workspace.root)
             named = tracebacks.named_in(failure.output, root, listing.files)
             near |= dict.fromkeys((path for path, _ in named), "named in the check's output")
-        is_told = session.is_asking or (is_anew and session.is_taught)
-        how = (session.leave_out, near, already, check, is_told, is_anew)
+        how = (session.leave_out, near, already, check, session.is_asking, session.is_taught, is_anew)
         had = self._had if is_anew else lambda _: None
         wanted = Wanted(wish, session.terms.context, *how, had)
         log = self.context.workspace.history() if is_first else []

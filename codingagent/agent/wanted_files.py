@@ -217,8 +217,10 @@ class Wanted(Struct, frozen=True):
     """Files that are shown anyway."""
     check: str = ""
     """The person's command: what it names counts as named."""
-    is_told: bool = False
-    """It is a question, or the chat knows how to edit parts."""
+    asks: bool = False
+    """It is a question, which is not told how to edit."""
+    is_taught: bool = False
+    """The chat has been told that."""
     is_anew: bool = False
     """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
     had: Callable[[FileView], Held | None] = lambda _: None
@@ -293,7 +295,8 @@ class Guess:
             relied = self._relied()
             self.chosen = [part for each in chosen if (part := self._unseen(each, is_anew=is_anew))]
             text = show.for_model(self.chosen, self._texts, "" if is_anew else relied)
-            edit_it = "" if self._wanted.is_told else show.EDIT_IT
+            is_told = self._wanted.asks or (self._wanted.is_taught and not is_anew)
+            edit_it = "" if is_told else show.EDIT_IT
             if (asked := self.to_ask_for) and not relied:
                 first = f"READ_FILE first, if it lacks what you need: {', '.join(map(shown_path, asked))}."
                 edit_it = f" {_UNSURE} {first}{edit_it}"
