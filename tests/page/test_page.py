@@ -640,6 +640,7 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         page.get_by_text("Add files").click()
         page.get_by_text("docs/", exact=True).click()
         page.get_by_label("notes.txt", exact=True).check()
+        expect(page.locator("fieldset.parts")).to_contain_text("tokens: attached")
         page.get_by_label("shot.png", exact=True).check()
         drop(page, "other.csv", b"a,b\n1,2\n")
         expect(page.locator("#attached")).to_contain_text("other.csv")
