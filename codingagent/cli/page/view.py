@@ -284,7 +284,7 @@ def _carried(records: Iterable[entries.Record]) -> str:
         elif isinstance(record, entries.AnswerTaken):
             size, count = sent_size(egress)
             answers, characters, total = answers + 1, characters + size, total + count
-    return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried"
+    return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried" * bool(answers)
 
 
 def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
