@@ -263,8 +263,8 @@ class Home(Struct, frozen=True):
         sessions = home.sessions
         if not create and not sessions.folder.is_dir():
             raise UsageError(
-                f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
-                " or name its home with --home"
+                f"{root} is not a codingagent home yet: start a task there with `codingagent new`"
+                " (in a project `new --here`), or name its home with --home"
             )
         for folder in (sessions.folder, home.mailbox.outbox, home.mailbox.inbox):
             failed = f"home {root} can't be used, name another with --home: {folder.name}/ can't be made"
