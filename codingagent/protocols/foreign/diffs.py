@@ -27,7 +27,7 @@ _EXTENDED = lazy_pattern(
 # What tools write between the hunks of two files, or of two commits: no line of a hunk.
 _BETWEEN = lazy_pattern(
     "diff -|Property changes on: |=== [a-z]+ [a-z]+ '|-{20,}$|# HG changeset patch|changeset: +[0-9]+:"
-    "|(?:From|commit) [0-9a-f]{7,64}\\b"
+    "|(?:From|commit) [0-9a-f]{5,64}\\b"
 )
 # What they write of a file whose lines they don't show.
 _NOT_SHOWN = lazy_pattern(
@@ -163,15 +163,17 @@ class FileDiff(Struct):
 
 def begins(lines: list[str], at: int, end: int) -> bool:
     """Return whether a difference begins at a line."""
-    is_named = lines[at].startswith(("diff --git ", "Index: "))
-    return is_named or _is_header(lines, at, end) or is_hunk_header(lines[at])
+    return (
+        lines[at].startswith(("diff --git ", "Index: "))
+        or _is_header(lines, at, end)
+        or is_hunk_header(lines[at])
+    )
 
 
-def start(lines: list[str], at: int, end: int) -> int:
-    """Return where a difference begins below what `git format-patch` and `git show` put above it."""
-    if not lines[at].startswith(("From ", "commit ")):
-        return at
-    return next((i for i in range(at, end) if lines[i].startswith("diff --git ")), at)
+def begins_below(lines: list[str], at: int, end: int) -> bool:
+    """Return whether a difference begins at a line, or below what tools put above one."""
+    is_above = _BETWEEN.match(lines[at]) is not None
+    return begins(lines, at, end) or (is_above and any(begins(lines, i, end) for i in range(at, end)))
 
 
 def is_hunk_header(line: str) -> bool:

@@ -128,20 +128,18 @@ class _AnswerReader:
         if (patch := self._patch_start(start, close)) is not None:
             self._read_patch(patch, close, fenced=True)
             return close + 1
-        begin = diffs.start(self._lines, start, close)
         path = above.texts[0] if above is not None and above.is_heading else ""
-        says_diff = fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, begin, close)
+        says_diff = fence.language in _DIFF_LANGUAGES or self._begins_difference(start, close)
         if not says_diff or path.endswith(blocks.DIFFERENCES):
             return self._read_fenced_file(fence, above)
         name = self._names.of_difference(fence, above)
-        self._read_diff(begin, close, fenced=True, name=name)
+        self._read_diff(start, close, fenced=True, name=name)
         return close + 1
 
     def _begins_difference(self, start: int, close: int | None = None) -> bool:
         close = len(self._lines) if close is None else close
-        begin = diffs.start(self._lines, start, close)
         is_patch = self._patch_start(start, close) is not None
-        return is_patch or diffs.begins(self._lines, begin, close)
+        return is_patch or diffs.begins_below(self._lines, start, close)
 
     def _patch_start(self, start: int, close: int) -> int | None:
         first = range(start, min(start + 3, close))
