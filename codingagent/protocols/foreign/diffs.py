@@ -42,6 +42,9 @@ _OTHER_KINDS = {
         r"\[-.{1,200}?-\]\{\+|(?<!\S)(?:\[-[^\]\n]{1,200}-\]|\{\+[^}\n]{1,200}\+\})(?!\S)"
     ),
     "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
+    "a diff of jj": lazy_pattern(
+        r"\A\s*(?:Added|Modified|Removed|Renamed) (?:regular|executable) file .+:\n"
+    ),
     "a JSON Patch": lazy_pattern(
         r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
     ),
@@ -221,7 +224,8 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
         else:
             break
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
-    if kind := other_kind(passed) or changes * "a difference that names no file":
+    kind = other_kind(passed) or changes * "a difference that names no file"
+    if kind := kind or ("no unified diff" if any(passed) and not found else ""):
         fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
         unread = [each for each in found if not (each.hunks or each.fault)]
         for each in unread:
@@ -248,7 +252,9 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
             _is_header(lines, at, end),
         )
         kind = kinds.index(True) + 1 if any(kinds) else 0
-        if kind <= last and not (kind == 0 and _EXTENDED.match(line)):
+        # CVS and IDEs write more lines below that of the index.
+        is_below_index = last == 1 and line[:1] not in ("", "@", "+", "-", " ")
+        if kind <= last and not (kind == 0 and (is_below_index or _EXTENDED.match(line))):
             break
         last = max(last, kind)
         if kind == 2:

@@ -60,4 +60,6 @@ def test_the_diff_of_a_tool_makes_its_change_once_or_is_asked(name: str, how: st
         if name == "filterdiff-context" and how == "bare":
             del wanted["gone.txt"]  # the header of git says that, and in no fence what is below it is prose
         assert came.files == {path: data for path, data in wanted.items() if data is not None}
-        assert how in ("bare", "in a fence") or any(advice in failure for failure in came.failures), came.failures
+        assert how in ("bare", "in a fence") or any(advice in failure for failure in came.failures), (
+            came.failures
+        )
