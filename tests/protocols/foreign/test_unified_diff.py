@@ -617,3 +617,9 @@ def test_what_the_other_files_of_a_patch_prove_holds_for_a_new_one(header: str, 
     files, failures = done(fenced(header + ADDED), {"n.py": OLD, "src/old.py": OLD})
     assert {*files} - {"n.py", "src/old.py"} == ({path} if path else set())
     assert bool(failures) is not bool(path)
+
+
+def test_context_beyond_what_a_header_counts_says_which_place_is_meant() -> None:
+    text = "x = 1\na\nx = 1\nb\n"
+    files, failures = done(fenced("--- a/n\n+++ b/n\n@@ -9 +9 @@\n-x = 1\n+x = 2\n b\n"), {"n": text})
+    assert (files, failures) == ({"n": "x = 1\na\nx = 2\nb\n"}, ())
