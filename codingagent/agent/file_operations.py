@@ -185,18 +185,15 @@ def text_counted(context: Context, path: str) -> str | None:
 
 def _check_removed(context: Context, operation: DeleteFile) -> None:
     """Refuse to delete a file that has other lines than a diff removes; blanks may differ."""
-    if operation.lines is not None:
-        seen = context.workspace.read(operation.path)
-        text = context.workspace.text(operation.path, seen.data)
-        there = [] if text is None else text.text.split("\n")
-        if text is None or [*filter(None, map(str.strip, there))] != [
-            *filter(None, map(str.strip, operation.lines))
-        ]:
-            shown = paths.shown(operation.path)
-            raise OperationError(
-                f"'{shown}' has other lines than the diff removes",
-                advice=f'; if it is to go all the same, send [DELETE_FILE path="{shown}"]',
-            )
+    path = operation.path
+    text = (
+        None if operation.lines is None else context.workspace.text(path, context.workspace.read(path).data)
+    )
+    there = "" if text is None else text.text
+    if operation.lines is not None and there.split() != " ".join(operation.lines).split():
+        fact = f"'{paths.shown(path)}' has other lines than the diff removes"
+        how = f'; if it is to go all the same, send [DELETE_FILE path="{paths.shown(path)}"]'
+        raise OperationError(fact, advice=how)
 
 
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
