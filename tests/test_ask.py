@@ -128,7 +128,7 @@ def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
     In the short request, too, without what the chat has; they are told, can be left out, and a rewritten
     request keeps them.
     """
-    for name in ("voucher", "shipping", "invoice"):
+    for name in ("voucher", "shipping", "invoice", "remittance"):
         text = "".join(f"def {name}_{n}():\n    return {n}\n\n\n" for n in range(900))
         (home / "workspace" / f"{name}.py").write_text(text, "utf-8")
     go(home, "ask", "--no-wait", "--context", "500", "Where is the total computed?")
@@ -139,7 +139,8 @@ def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
         for is_short in (True, False):
             text = request(home, short=is_short)
             assert f"--- {name}.py (" in text
-            assert (EDIT_IT in text) is not ("Nothing is changed or run" in text)
+            is_told = "Nothing is changed or run" in text or (is_short and "\nAs in the earlier req" in text)
+            assert (EDIT_IT in text) is not is_told
         assert "--- cart.py" not in request(home, short=True)
 
     drop(home, WORDS)
@@ -153,7 +154,7 @@ def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
     drop(home, "[MESSAGE]\nNow?\n[/MESSAGE]\n")
     assert ", whole" not in go(home, "say", "yes, and the invoice")
     drop(home, FIX + "[DONE]\nok\n[/DONE]\n")
-    chosen(go(home, "say", session, "Round each invoice"), "invoice")
+    chosen(go(home, "say", session, "Round each remittance"), "remittance")
 
 
 def test_a_new_chat_is_told_what_was_said(home: Path) -> None:

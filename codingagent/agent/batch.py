@@ -172,8 +172,9 @@ class Execution:
         if waits and self.session.answered is None:
             self.context.remark(_QUESTION_GONE)
         if item.notes:
-            notes, facts = parted(item.notes + event.notes)
-            event = replace(event, notes=notes, facts=facts)
+            notes, facts = parted(item.notes)
+            told, notes = (facts or notes) + (event.facts or event.notes), notes + event.notes
+            event = replace(event, notes=notes, facts=() if told == notes else told)
         self._end(index, item.id, event)
 
     def _why_not_done(self, items: Sequence[Step | Problem]) -> tuple[str, str] | None:

@@ -278,9 +278,12 @@ class PersonsRepository:
         """Return those tracked files that are on disk as in HEAD, of which git says so."""
         if not paths:
             return set()
+        return {*paths}.difference(self._unlike("diff-index", "HEAD"), *self._hidden().values())
+
+    def _unlike(self, *asked: str) -> set[str]:
+        """Return the files that are on disk otherwise than where git is asked to look."""
         self._run("update-index", "-q", "--refresh", ok=(0, 1))
-        differing = self._git("diff-index", "--name-only", "-z", "HEAD").split(b"\0")
-        return {*paths}.difference(map(text_of, differing), *self._hidden().values())
+        return {*map(text_of, self._git(asked[0], "--name-only", "-z", *asked[1:]).split(b"\0"))}
 
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(self._at / path)
@@ -536,9 +539,7 @@ class PersonsRepository:
 
     def differing(self, files: Iterable[str]) -> list[str]:
         """Return those files in which the person has changes that are not committed."""
-        self._run("update-index", "-q", "--refresh", ok=(0, 1))
-        found = self._git("diff-files", "--name-only", "-z").split(b"\0")
-        return sorted({*files} & {*map(text_of, found)})
+        return sorted(self._unlike("diff-files").intersection(files))
 
     def _set(self, changed: Mapping[str, IndexEntry | None], variables: Mapping[str, str]) -> None:
         nothing = IndexEntry("0", "0" * len(self.head))

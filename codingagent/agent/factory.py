@@ -3,19 +3,19 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context, Person, Resources, context_of
+from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import Protocol, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.wanted_files import Guess
-    from codingagent.prompt.file_contents import FileView
+    from codingagent.prompt.render import Material
 
 
 def start_session(
@@ -221,8 +221,8 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 
 def attached(
     home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
-) -> dict[str, bool]:
-    """Return the files that a person names, True if by itself; say which can't be shown."""
+) -> dict[str, Attached]:
+    """Return the files that a person names, and which parts; say which can't be shown."""
     if not patterns:
         return {}
     from codingagent.agent.wanted_files import attachable
@@ -241,20 +241,22 @@ def attached(
     return found
 
 
-def guessed(home: Path, root: Path, task: str, settings: Settings) -> "tuple[Guess, list[FileView]]":
-    """Return the files that a first request would choose, and those with the repository's conventions."""
-    from codingagent.agent.wanted_files import Guess, Wanted, conventions
-
+def drafted(
+    home: Path, root: Path, task: str, settings: Settings, files: Mapping[str, Attached]
+) -> "tuple[Material, Guess | None]":
+    """Return the first request that a task would have, with these files; nothing is kept, no check is run."""
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")
     with _workspace_in(home, root) as workspace:
-        wanted = Wanted(task, settings.context, settings.never_choose, check=settings.check)
-        policy = policy_of(settings, root)
-        listing = workspace.listing()
-        guess = Guess(workspace, policy, listing, wanted, workspace.history())
-        guess.show(settings.context_chars)
-        found = conventions(workspace, policy, listing.files) if settings.conventions else ()
-        return guess, list(found)
+        began = SessionStarted("0" * 8, task, str(workspace.root), now(), check=settings.check)
+        chosen = {"context": settings.context, "leave_out": settings.never_choose}
+        session = fold(None, replace(began, **chosen, conventions=settings.conventions))
+        log, runner = SessionLog(None, session), Runner(Unconfined(), {})
+        policy, secrecy = policy_of(settings, root), secrecy_for(settings)
+        context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
+        requests = Requests(replace(context, settings=settings), Home.of(home))
+        requests.say("", files)
+        return requests.draft()[1:]
 
 
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":

@@ -34,6 +34,7 @@ from codingagent.model.operations import (
     MoveFile,
     Substitutions,
 )
+from codingagent.model.plain_text import Note, parted
 from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
@@ -47,7 +48,7 @@ _FOREIGN = Ask(
 _UNSEEN = "this file was changed since the chat saw all of it"
 _READ_FIRST = ": READ_FILE before you replace more of it"
 _UNDOES = "'{}' was changed since the chat saw it last, and this would undo that change"
-_UNPARSED = "it can't be parsed, {}: correct it, unless what follows in your answer does"
+_CORRECT = ": correct it, unless what follows in your answer does"
 _EDIT_MEANT = "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
 
 
@@ -184,18 +185,15 @@ def text_counted(context: Context, path: str) -> str | None:
 
 def _check_removed(context: Context, operation: DeleteFile) -> None:
     """Refuse to delete a file that has other lines than a diff removes; blanks may differ."""
-    if operation.lines is not None:
-        seen = context.workspace.read(operation.path)
-        text = context.workspace.text(operation.path, seen.data)
-        there = [] if text is None else text.text.split("\n")
-        if text is None or [*filter(None, map(str.strip, there))] != [
-            *filter(None, map(str.strip, operation.lines))
-        ]:
-            shown = paths.shown(operation.path)
-            raise OperationError(
-                f"'{shown}' has other lines than the diff removes",
-                advice=f'; if it is to go all the same, send [DELETE_FILE path="{shown}"]',
-            )
+    path = operation.path
+    text = (
+        None if operation.lines is None else context.workspace.text(path, context.workspace.read(path).data)
+    )
+    there = "" if text is None else text.text
+    if operation.lines is not None and there.split() != " ".join(operation.lines).split():
+        fact = f"'{paths.shown(path)}' has other lines than the diff removes"
+        how = f'; if it is to go all the same, send [DELETE_FILE path="{paths.shown(path)}"]'
+        raise OperationError(fact, advice=how)
 
 
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
@@ -246,8 +244,7 @@ def _write(
     if known is not None:
         if (refused := _refusal(context, order, change, known)) is not None:
             return refused
-        notes, facts = (*event.notes, _UNSEEN + _READ_FIRST), (*event.notes, _UNSEEN)
-        event = replace(event, notes=notes, facts=facts)
+        event = replace(event, notes=(*event.notes, Note(_UNSEEN, _READ_FIRST)))
     after = None if data is None else digest_of(data)
     old = deleted if change.seen is None else change.seen.data
     # A link may have a harmless name.
@@ -255,7 +252,8 @@ def _write(
     place = real if context.secrecy.vault.is_secret_file(real) else path
     texts = placeholders.Texts(place, placeholders.text_of(path, old), new)
     leaks, notes = placeholders.leaks(context, order.names, texts)
-    event = replace(event, notes=(*event.notes, *notes))
+    notes, facts = parted((*event.notes, *notes))
+    event = replace(event, notes=notes, facts=facts)
 
     def act() -> events.Event:
         if data is None:
@@ -415,7 +413,7 @@ def _fault_of_new(
     if not is_made or order.later is None or operation.unchecked:
         return "", ()
     broken = syntax_check.fault_in(operation.path, text)
-    return broken, (_UNPARSED.format(broken),) if broken else ()
+    return broken, (Note(f"it can't be parsed, {broken}", _CORRECT),) if broken else ()
 
 
 def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:

@@ -1,13 +1,15 @@
 """Write a session's requests, with what the person adds to them.
 
 The beginning of a session is here too, so that its first request needs no code that parses answers.
+
+Over 500 lines: what a request shows, and what is recorded of it as known to the chat, change together.
 """
 
 import contextlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,22 +33,23 @@ from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.plain_text import size as size_of
-from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.session_state import Phase, Said, Session, no_request_waits
 from codingagent.model.settings import chats
 from codingagent.model.ui_events import Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
+from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.journal import ShownTexts
 from codingagent.storage.lock import is_held
 from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:
     from codingagent.agent.wanted_files import Guess
+    from codingagent.context.held import Held
     from codingagent.workspace.git_files import Belonging
 
 # Many chats take no longer message, or forget its beginning.
@@ -55,8 +58,10 @@ _MUCH_TOKENS = 32_000
 _VIEWS_PER_BUDGET = 4
 # Programs that a model would otherwise spend a round trip to find out about.
 _PROGRAMS = sections(__file__)["programs"].split()
-# How many of the files that one answer wrote are kept, to show what the person changes in them.
-_TEXTS_LIMIT = 200
+# Of what changed in files that the chat has; of more the names alone are told.
+_CHANGED_CHARACTERS = 8_000
+# So many of these files, the latest ones, are looked at.
+_LOOKED_AT = 100
 
 
 class Requests:
@@ -69,6 +74,8 @@ class Requests:
         self._hide = context.secrecy.hide
         self.written = 0
         """Number of requests written by this process, or found to be written by another one."""
+        self._changed = set[str]()
+        """Files of which the request that is due shows what changed."""
         self.choice: tuple[str, ...] = ()
         """The files that were chosen for the first request and the globs left out, as the person saw them."""
 
@@ -89,12 +96,12 @@ class Requests:
     def say(
         self,
         text: str,
-        attached: Mapping[str, bool] | None = None,
+        attached: Mapping[str, entries.Attached] | None = None,
         wants: entries.Wants | None = None,
     ) -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        A file is True if it was named by itself. `wants` changes what the request asks for. A complete
+        `wants` changes what the request asks for. A complete
         session is reopened.
         """
         if self.session.is_complete:
@@ -103,7 +110,8 @@ class Requests:
             self.context.remark(self.context.sandbox.remark)
         files = attached or {}
         brief = tuple(path for path in files if path.endswith(DATA) and not files[path])
-        self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief))
+        parts = {path: of for path, of in files.items() if isinstance(of, tuple)}
+        self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief, parts))
 
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
         """Have `write` rewrite the waiting request, from the files as they are now; UsageError if none waits.
@@ -161,25 +169,14 @@ class Requests:
             self._home.sessions.mend_document(session)
             return
         secrecy.look_again()
-        material, settings = self._material(listed), self.context.settings
-        guess = self._guess(material)
-        news = self._guess(material, is_anew=True) if session.new_wish else None
-        guesses = [each for each in (news, guess) if each is not None]
-        material = replace(
-            material,
-            choose=partial(_shown, guesses, is_anew=True),
-            choose_new=partial(_shown, guesses[: news is not None]),
-            likely=guesses[0].likely if guesses else (),
-        )
-        dialect, hidden, brief = self._dialect(), secrecy.session(session), ""
-        text = secrecy.seal(render.render(hidden, material, settings, dialect), dialect.guide)
-        text = in_request(text)
+        (text, material, first), brief = self.draft(listed), ""
         path = mailbox.outbox_path(session.session_id, session.sequence)
         mailbox.write_beside(path, text)
         short = mailbox.short_path(session.session_id, session.sequence)
         if session.sequence > 1:  # for a chat that has seen the earlier requests
+            dialect, hidden = self._dialect(), secrecy.session(session)
             changed = self.context.checkpointer.changed_since_request()
-            brief = render.render_short(hidden, material, settings, dialect, changed)
+            brief = render.render_short(hidden, material, self.context.settings, dialect, changed)
             guide = dialect.guide if dialect.guide in brief else "=== PROTOCOL ==="
             brief = in_request(secrecy.seal(brief, guide))
             mailbox.write_beside(short, brief)
@@ -190,8 +187,6 @@ class Requests:
         if brief:
             atomic_write.put_in_place(short)
         atomic_write.put_in_place(path)
-        # What was shown before is only in the whole request, which the chat need not see.
-        first = guess if session.sequence == 1 else news
         before, self.choice = self.choice, () if first is None else first.numbered
         is_told = self.choice == before
         if not before and session.requested == session.sequence:  # another process told of it
@@ -202,6 +197,24 @@ class Requests:
         for line in self._told(text, brief, material):
             self.context.remark(line)
         self._home.sessions.mend_document(self.session)
+
+    def draft(self, listed: "Belonging | None" = None) -> "tuple[str, render.Material, Guess | None]":
+        """Return the request that is due as `write` writes it, what it shows, and what chose files for it."""
+        session, settings, secrecy = self.session, self.context.settings, self.context.secrecy
+        material = self._material(listed)
+        guess = self._guess(material)
+        news = self._guess(material, is_anew=True) if session.new_wish else None
+        guesses = [each for each in (news, guess) if each is not None]
+        material = replace(
+            material,
+            choose=partial(_shown, guesses, is_anew=True),
+            choose_new=partial(_shown, guesses[: news is not None]),
+            likely=guesses[0].likely if guesses else (),
+        )
+        dialect, hidden = self._dialect(), secrecy.session(session)
+        text = secrecy.seal(render.render(hidden, material, settings, dialect), dialect.guide)
+        # What was shown before is only in the whole request, which the chat need not see.
+        return in_request(text), material, guess if session.sequence == 1 else news
 
     def _told(self, text: str, brief: str, material: render.Material) -> Iterator[str]:
         """Yield what the person should know of a request and its short version before they send it."""
@@ -257,6 +270,7 @@ class Requests:
         from codingagent.agent.wanted_files import Guess, Wanted
 
         check = self.context.settings.check if is_first else ""
+        near = dict.fromkeys(sorted(session.touched), "of this session")
         wish = session.new_wish or (session.question if session.is_asking else session.wish)
         failure = check_outcome.failure_before(session)
         if failure and check_outcome.is_about(wish, check_outcome.failures_in(failure).names):
@@ -264,13 +278,10 @@ class Requests:
 
             root = str(self.context.workspace.root)
             named = tracebacks.named_in(failure.output, root, listing.files)
-            check = " ".join((check, *(path for path, _ in named)))
-        left_out, touched = session.leave_out, session.touched
-        held = session.held_before if is_anew else {}
-        assert self.context.texts is not None, "a session has a chat"
-        kept = self.context.texts.read
-        how = (left_out, touched, already, check, session.is_asking, is_anew, held, kept)
-        wanted = Wanted(wish, session.terms.context, *how)
+            near |= dict.fromkeys((path for path, _ in named), "named in the check's output")
+        how = (session.leave_out, near, already, check, session.is_asking, session.is_taught, is_anew)
+        had = self._had if is_anew else lambda _: None
+        wanted = Wanted(wish, session.terms.context, *how, had)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)
@@ -279,26 +290,24 @@ class Requests:
         self, text: str, brief: str, material: render.Material, guess: "Guess | None"
     ) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
-        chosen = () if guess is None else guess.whole
-        # A later short request holds none.
-        conventions = material.conventions if self.session.sequence == 1 else ()
-        whole = {
-            view.path: (view.digest, view.text)
-            for view in (*material.views, *material.offered, *conventions, *chosen)
-            if file_contents.shows_whole(text, view)
-        }
-        fetched = [event for event in self.session.results if isinstance(event, FileFetched)]
-        for event in fetched:
+        whole, held, texts = dict[str, str](), dict[str, entries.ShownPart](), self.context.texts
+        assert texts is not None, "a session has a chat"
+        for event in (each for each in self.session.results if isinstance(each, FileFetched)):
             content = self.context.secrecy.content(event)
             # Events as JSON hold the text themselves, unless it was cut to fit.
             told = in_request(json.dumps(content, ensure_ascii=False))
             if event.encoding == "utf-8" and told in text:
-                digest = digest_of(event.content.encode())
-                whole[event.path] = (digest, content.replace("\r\n", "\n"))
-        texts = self.context.texts
-        assert texts is not None, "a session has a chat"
-        held = {} if guess is None else guess.held_texts
-        texts.keep({**held, **self._texts_written(texts), **dict(whole.values())})
+                whole[event.path] = digest_of(event.content.encode())
+                texts.keep({whole[event.path]: content.replace("\r\n", "\n")})
+        for view in self._known_then(text, brief, material, guess):
+            texts.keep({view.digest: view.text})
+            if len(view.numbers) == view.total_lines:
+                whole[view.path] = view.digest
+            else:
+                from codingagent.context.held import spans
+
+                runs = tuple(spans(view.numbers))
+                held[view.path] = entries.ShownPart(view.path, view.digest, runs)
         lines = {path: (a, b) for path, a, b in file_contents.lines_shown(text, material.files)}
         for part in () if guess is None else guess.chosen:
             lines[part.file.path] = (min(part.shown), max(part.shown))
@@ -314,30 +323,76 @@ class Requests:
             digest_of(short) if short else "",
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
-        shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
+        shown = tuple(entries.ShownFile(*each) for each in whole.items())
         parts = () if guess is None else guess.parts
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
-        held_parts = () if guess is None else tuple(guess.held)
-        written = (self.session.sequence, now(), shown, parts, egress, beside, held_parts)
+        written = (self.session.sequence, now(), shown, parts, egress, beside, tuple(held.values()))
         self.log.record(entries.RequestWritten(*written))
         self.written += 1
-        parts_held = (part.digest for part in self.session.held.values())
-        texts.prune((*self.session.known.values(), *parts_held))
+        session = self.session  # before, too: this request may be rewritten
+        kept = (*session.held.values(), *session.held_before.values())
+        digests = (*session.known.values(), *session.known_before.values())
+        texts.prune((*digests, *(part.digest for part in kept)))
 
-    def _texts_written(self, texts: ShownTexts) -> dict[str, str]:
-        """Return the texts of files as the last answer wrote them, by digest."""
-        session, found = self.session, dict[str, str]()
-        limit = _VIEWS_PER_BUDGET * self.context.settings.context_chars
-        written = [e.path for e in file_changes(session.results) if not e.removes]
+    def _known_then(
+        self, text: str, brief: str, material: render.Material, guess: "Guess | None"
+    ) -> Iterator[FileView]:
+        """Yield what the chat has of files once it has this request: their whole text, and which lines."""
+        # A later short request holds none.
+        conventions = material.conventions if self.session.sequence == 1 else ()
+        shown = [*material.changed, *(() if guess is None else guess.views)]
+        for view in (*material.views, *material.offered, *conventions):
+            is_part = bool(view.numbers) and in_request(view.text) in (brief or text)
+            if file_contents.shows_whole(text, view) if view.is_whole else is_part:
+                shown.append(view)
+        lines: dict[str, set[int]] = {}
         views = Views(self.context.workspace, self._hide)
-        for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
-            digest = session.known.get(path)
-            if digest and not texts.has(digest):
-                with contextlib.suppress(OperationError):
-                    view = views.view(path, None, None)
-                    if view.digest == digest and not view.beside_bytes and len(view.text) <= limit:
-                        found[digest] = view.text
-        return found
+        for view in shown:
+            with contextlib.suppress(OperationError):  # gone since
+                whole = views.view(view.path, None, None)
+                if whole.digest == view.digest:
+                    had = self._had(whole)
+                    of_file = lines.setdefault(view.path, set(had.lines if had else ()))
+                    of_file.update(view.numbers)
+                    yield replace(whole, lines=sorted(of_file))
+
+    def _had(self, view: FileView) -> "Held | None":
+        """Return what the chat had of a file before this request, by the numbers of now; None: unknown."""
+        from codingagent.context.held import Held, held
+
+        path, session, texts = view.path, self.session, self.context.texts
+        part, digest = session.held_before.get(path), session.known_before.get(path)
+        was = digest or (part.digest if part else "")
+        text = view.text if was == view.digest else texts.read(was) if texts and was else None
+        if not was or text is None:
+            return None
+        runs = ((1, text.count("\n")),) if digest else part.lines if part else ()
+        lines = {line for first, last in runs for line in range(first, last + 1)}
+        found = held(text, view.text, lines, is_own=part is not None and part.own == view.digest)
+        is_told = path in self._changed  # this request shows what changed
+        return Held(found.lines | found.changed) if is_told else found
+
+    def _changes(self, shown: Views, known: set[str]) -> Iterator[FileView]:
+        """Yield what changed of files that the chat has: these lines, with three around them."""
+        session, texts, room = self.session, self.context.texts, _CHANGED_CHARACTERS
+        digests = {path: (part.digest, part.own) for path, part in session.held_before.items()}
+        digests |= {path: (digest, digest) for path, digest in session.known_before.items()}
+        for path in [path for path in digests if path not in known][-_LOOKED_AT:]:
+            with contextlib.suppress(OperationError):  # gone, or no text
+                digest = digest_of(self.context.workspace.read(path).data)
+                if digest in digests[path] and (texts is None or texts.has(digest)):
+                    continue
+                view = shown.view(path, None, None)
+                if digest in digests[path] and texts is not None:  # as the last answer wrote it
+                    texts.keep({digest: view.text})
+                elif (had := self._had(view)) is not None and had.changed:
+                    from codingagent.context.show import some_lines
+
+                    told = some_lines(view, sorted(had.changed))
+                    room -= len(told.text)
+                    if room >= 0:
+                        self._changed.add(path)
+                        yield replace(told, reason="changed since; you have the rest")
 
     def _environment(self) -> render.Environment:
         settings, sandbox = self.context.settings, self.context.sandbox
@@ -364,6 +419,7 @@ class Requests:
 
     def _material(self, listed: "Belonging | None") -> render.Material:
         session, workspace = self.session, self.context.workspace
+        self._changed.clear()
         listing = workspace.listing(session.touched, listed)
         # Before anything is shown: their values may be in any other file, too.
         secret = (*listing.files, *listing.ignored.names)
@@ -373,16 +429,16 @@ class Requests:
         views = self._requested(shown, unread)
         known = {view.path for view in views}
         offered = tuple(self._offered(shown, listing, known))
-        attached: list[file_contents.FileView] = []  # before, and not requested anyway
+        attached: list[FileView] = []  # before, and not requested anyway
         named = self._named()
-        for path in dict.fromkeys(path for each in session.said for path in each.attached):
+        for path, start, end in self._attached(shown, session.said):
             if path not in known:
                 with contextlib.suppress(OperationError):  # gone since
-                    view = shown.view(path, None, None)
+                    view = shown.view(path, start, end)
                     view = view if path in named else in_brief(view)
                     attached.append(replace(view, reason="attached by the user before"))
         known.update(view.path for view in attached)
-        conventions: list[file_contents.FileView] = []
+        conventions: list[FileView] = []
         if session.terms.conventions and listing.files:
             from codingagent.agent import wanted_files
 
@@ -403,16 +459,18 @@ class Requests:
             attached,
             seen if session.sequence > 1 else (),
             conventions,
+            changed=list(self._changes(shown, known)),
         )
 
-    def _requested(self, shown: Views, unread: list[str]) -> list[file_contents.FileView]:
+    def _requested(self, shown: Views, unread: list[str]) -> list[FileView]:
         """Return each file and range asked for once, and no range of a file that is wanted whole.
 
         What can't be shown is added to `unread`, with the reason.
         """
         session = self.session
         wanted: dict[tuple[str, int | None, int | None], None]
-        wanted = {(path, None, None): None for path in session.attached}
+        new = (said for said in session.said if said.sequence == session.sequence)
+        wanted = dict.fromkeys(self._attached(shown, new, unread))
         named = self._named()
         for event in session.results:
             match event:
@@ -425,7 +483,7 @@ class Requests:
                 case Refused() if event.digest and self.context.may_read(event.subject):
                     wanted[event.subject, None, None] = None
         limit = self.context.settings.context_chars
-        views: list[file_contents.FileView] = []
+        views: list[FileView] = []
         room = _VIEWS_PER_BUDGET * limit
         for path, start, end in wanted:
             is_part = (start, end) != (None, None)
@@ -453,12 +511,34 @@ class Requests:
             views.append(view)
         return views
 
+    @staticmethod
+    def _attached(
+        shown: Views, saids: Iterable[Said], unread: list[str] | None = None
+    ) -> Iterator[tuple[str, int | None, int | None]]:
+        """Yield each file that came with the person's words, and the first and last line of its parts."""
+        for path, parts in ((path, said.parts.get(path, ())) for said in saids for path in said.attached):
+            if not parts:
+                yield path, None, None
+                continue
+            from codingagent.context.blocks import lines_meant
+            from codingagent.context.held import spans
+
+            try:
+                text = shown.view(path, None, None).text
+            except OperationError:  # gone since
+                text = ""
+            for part in parts:
+                meant = lines_meant(path, text, part)
+                if not meant and unread is not None:
+                    unread.append(f"{paths.shown(path)}: there is no '{part}' in it any more")
+                yield from ((path, *span) for span in spans(meant))
+
     def _named(self) -> set[str]:
         """Return the files that the person attached by their own names."""
         said = self.session.said
         return {path for each in said for path in each.attached if path not in each.brief}
 
-    def _offered(self, shown: Views, listing: Listing, known: set[str]) -> Iterator[file_contents.FileView]:
+    def _offered(self, shown: Views, listing: Listing, known: set[str]) -> Iterator[FileView]:
         """Yield files that the outputs of failed commands name: the model would ask for them next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))
@@ -481,9 +561,10 @@ class Requests:
                 whole = shown.view(path, None, None)
             except OperationError:
                 continue  # nobody asked for it: not text, or gone since
-            # A chat that has seen all of it, as it is, need not see it again.
-            if session.known.get(path) != whole.digest:
-                yield replace(part_of(whole, lines), reason="named in an output above")
+            # A chat that has these lines, as they are, need not see them again.
+            part, had = part_of(whole, lines), self._had(whole)
+            if had is None or not had.lines.issuperset(part.numbers):
+                yield replace(part, reason="named in an output above")
 
 
 def _shown(guesses: "Sequence[Guess]", room: int, *, is_anew: bool = False) -> str:

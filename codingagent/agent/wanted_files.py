@@ -17,14 +17,16 @@ from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.agent.spelling import Spellings
 from codingagent.context import choose, eligible, rank, show
-from codingagent.context.blocks import lines_of
+from codingagent.context.blocks import lines_meant, lines_of
 from codingagent.context.choose import Chosen
-from codingagent.context.held import Held, held, spans
+from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, paths
-from codingagent.model.journal_entries import ShownPart
+from codingagent.model.journal_entries import Attached
 from codingagent.model.observations import PastCommit
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
@@ -48,30 +50,39 @@ BYTES_LIMIT = 64_000_000
 _LIKELY_FILES, _LATELY_COMMITS = 100, 300
 # A word that so few files hold says which are meant.
 _FEW_HOLD = 5
+# Where no file stands out, so many others are named.
+_ASKED_FIRST = 6
+_UNSURE = "This choice is unsure: no file stands out for the task."
 # Fewer show nothing of use.
 _FEWEST_TOKENS = 200
 # Of files of which the chat has parts: it knows what the rest defines, and can ask for it.
 _MORE_CHARACTERS, _RUNS = 800, 5
 # No text of this many characters has more tokens.
 _CHARACTERS_PER_TOKEN = 2
+# FILE:120-180, FILE::name.
+_IN_PART = lazy_pattern(r"(.+?)(?:::([^\s/\\]+)|:(\d{1,9}(?:-\d{1,9})?))")
 
 
 def attachable(
     workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
-) -> tuple[dict[str, bool], list[str]]:
+) -> tuple[dict[str, Attached], list[str]]:
     """Return the files that some paths, folders or globs name; UsageError if one names none to be shown.
 
-    True: it was named by itself. Matches that can't be shown come second, each with the reason. The
-    `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the workspace. What the
-    policy protects from reading must be named individually.
+    FILE:120-180 and FILE::name are parts of one. Matches that can't be shown come second, each with the
+    reason. The `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the
+    workspace. What the policy protects from reading must be named individually.
     """
-    found: dict[str, bool] = {}
+    found: dict[str, Attached] = {}
     left_out: list[str] = []
     views = Views(workspace)
     for pattern in patterns:
-        what = f"--attach '{paths.shown(pattern)}'"
+        what, part = f"--attach '{paths.shown(pattern)}'", ""
         try:
             chosen, is_named = _files_of(workspace, pattern, folder)
+            if not chosen and (meant := _IN_PART.fullmatch(pattern)):
+                chosen, is_named = _files_of(workspace, meant[1], folder)
+                # A part is one of a file that is named by itself.
+                chosen, part = (chosen, meant[2] or meant[3]) if is_named else ([], "")
         except OperationError as fault:
             raise UsageError(f"{what}: {fault.reason}") from fault
         shown = 0
@@ -81,8 +92,10 @@ def attachable(
                 continue
             try:
                 _check(path, may_be_read=is_named or may_read(workspace, policy, path))
-                views.view(path, None, None)
-                found[path] = found.get(path, False) or is_named
+                before = found.get(path, ())
+                found[path] = before is True or is_named
+                if _is_part(views.view(path, None, None), part) and isinstance(before, tuple):
+                    found[path] = *before, part
                 shown += 1
             except OperationError as fault:
                 if is_named:
@@ -97,6 +110,14 @@ def attachable(
                 " such as 'src/**/*.py'; files that git ignores: one by one"
             )
     return found, left_out
+
+
+def _is_part(view: FileView, part: str) -> bool:
+    """Return whether a part of a file is named; OperationError if it has none of this name."""
+    if part and not lines_meant(view.path, view.text, part):
+        has = f"{view.total_lines:,} {plural(view.total_lines, 'line')}, and defines no"
+        raise OperationError(f"File '{paths.shown(view.path)}' has {has} '{paths.shown(part)}'")
+    return bool(part)
 
 
 def conventions(
@@ -190,20 +211,20 @@ class Wanted(Struct, frozen=True):
     tokens: int
     leave_out: Collection[str] = ()
     """Globs of the person."""
-    near: Collection[str] = ()
-    """Files that come first."""
+    near: Mapping[str, str] = {}
+    """Files that come first, and why."""
     already: Collection[str] = ()
     """Files that are shown anyway."""
     check: str = ""
     """The person's command: what it names counts as named."""
     asks: bool = False
     """It is a question, which is not told how to edit."""
+    is_taught: bool = False
+    """The chat has been told that."""
     is_anew: bool = False
     """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
-    held: Mapping[str, ShownPart] = {}
-    """The lines that the chat has: these are not chosen again."""
-    kept: Callable[[str], str | None] = lambda _: None
-    """Returns a text that the chat was shown, by its digest; None: it is gone."""
+    had: Callable[[FileView], Held | None] = lambda _: None
+    """Returns the lines of a file that the chat has: these are not chosen again."""
 
 
 class Guess:
@@ -229,13 +250,14 @@ class Guess:
         if wanted.is_anew:
             held = Counter(word for file in self._ranked for word in file.words)
             rare = {word for word, count in held.items() if count <= _FEW_HOLD}
-            self._ranked = [f for f in self._ranked if f.is_named or not rare.isdisjoint(f.words)]
+            self._ranked = [f for f in self._ranked if f.named or not rare.isdisjoint(f.words)]
         self._texts = dict(self._candidates())
         self.chosen: list[Chosen] = []
 
     @property
-    def whole(self) -> list[FileView]:
-        return [self._shown[part.file.path] for part in self.chosen if part.is_whole]
+    def views(self) -> list[FileView]:
+        """Return the chosen files, all of their text, with which lines are shown."""
+        return [structs.replace(self._shown[part.file.path], lines=part.shown) for part in self.chosen]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -254,36 +276,37 @@ class Guess:
         return (*(part.file.path for part in self.chosen), *self._wanted.leave_out)
 
     @property
-    def held(self) -> Iterator[ShownPart]:
-        """Yield the lines that the chat has of each file of which a part is chosen, once it is sent."""
-        for part in self.chosen:
-            path = part.file.path
-            if path in self._shown and not part.is_whole:
-                lines = sorted({*part.shown, *self._held.get(path, Held()).lines})
-                yield ShownPart(path, self._shown[path].digest, tuple(spans(lines)))
-
-    @property
-    def held_texts(self) -> dict[str, str]:
-        return {part.digest: self._texts[part.path] for part in self.held}
+    def to_ask_for(self) -> list[str]:
+        """Return the likeliest files that are not chosen, if the choice is unsure."""
+        chosen = {part.file.path for part in self.chosen}
+        left = [file.path for file in self._ranked if file.path not in chosen]
+        return left[:_ASKED_FIRST] if rank.is_unsure(self._ranked, self._log) else []
 
     def show(self, room: int, *, is_anew: bool = False) -> str:
         """Return the section of a request with the chosen parts; empty if nothing fits in its room.
 
         If `is_anew`, for a chat that has nothing: files of which it has parts are left to another choice.
         """
-        tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
+        # In steps: some words more or less in the request change nothing.
+        most = room // _CHARACTERS_PER_TOKEN // _FEWEST_TOKENS * _FEWEST_TOKENS
+        tokens, relied = min(self._wanted.tokens, most), ""
         while tokens >= _FEWEST_TOKENS:
             chosen = self._choose(tokens)
             relied = self._relied()
             self.chosen = [part for each in chosen if (part := self._unseen(each, is_anew=is_anew))]
             text = show.for_model(self.chosen, self._texts, "" if is_anew else relied)
-            text = text.replace(show.EDIT_IT, "", 1) if self._wanted.asks else text
+            is_told = self._wanted.asks or (self._wanted.is_taught and not is_anew)
+            edit_it = "" if is_told else show.EDIT_IT
+            if (asked := self.to_ask_for) and not relied:
+                first = f"READ_FILE first, if it lacks what you need: {', '.join(map(shown_path, asked))}."
+                edit_it = f" {_UNSURE} {first}{edit_it}"
+            text = text.replace(show.EDIT_IT, edit_it, 1)
             is_more = bool(self._held) and all(part.file.path in self._held for part in self.chosen)
             if len(text) <= (min(room, _MORE_CHARACTERS) if is_more else room):
                 return text
             tokens //= 2
-        self.chosen = []
-        return ""
+        self.chosen = []  # what the chat has is said all the same
+        return "" if is_anew else show.for_model([], {}, relied)[:room]
 
     def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
         path = part.file.path
@@ -297,18 +320,15 @@ class Guess:
     def _relied(self) -> str:
         """Say which lines the chat has of the files chosen; find this out where it is not known yet."""
         told = []
-        for path in (part.file.path for part in self.chosen if part.file.path in self._wanted.held):
+        for path in (part.file.path for part in self.chosen):
             if path not in self._held:
-                part, view = self._wanted.held[path], self._shown[path]
-                text = view.text if view.digest == part.digest else self._wanted.kept(part.digest)
-                if text is None:
+                if (had := self._wanted.had(self._shown[path])) is None:
                     continue
-                lines = {line for first, last in part.lines for line in range(first, last + 1)}
-                self._held[path] = held(text, view.text, lines, is_own=part.own == view.digest)
+                self._held[path] = had
             runs = [f"{first}-{last}" for first, last in spans(sorted(self._held[path].lines))]
             more = f" and {len(runs) - _RUNS} more runs" if len(runs) > _RUNS else ""
             told.append(f"{shown_path(path)} {', '.join(runs[:_RUNS])}{more}")
-        said = "Not sent again, as this chat has them, by their numbers of now"
+        said = "Not sent again, as this chat has them (else READ_FILE), by their numbers of now"
         return f"{said}: {'; '.join(told)}." if told else ""
 
     def _choose(self, tokens: int) -> list[Chosen]:
@@ -335,7 +355,9 @@ class Guess:
         width = len(str(len(told)))
         yield from (f"{number:{width}}  {line}" for number, line in enumerate(told, 1))
         for path, why in self._refused.items():
-            yield f"{shown_path(path)} is named in the task and is not sent: {why}"
+            yield f"{shown_path(path)} is {self._named.get(path, rank.BY_TASK)} and is not sent: {why}"
+        if self.chosen and self.to_ask_for:
+            yield f"{_UNSURE} Name files or functions in the task, or /attach them"
         if len(self._rows) < self._listed and self._is_cut:
             yield (
                 f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"
@@ -344,12 +366,12 @@ class Guess:
 
     def parts_as_json(self) -> Iterator[dict[str, Any]]:
         """Yield an object a part, as `show.for_programs`."""
-        return show.for_programs(self.chosen, self._texts, time.time())
+        return show.for_programs(self.chosen, time.time())
 
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""
         left_out = [paths.glob_matcher(with_slashes(glob)) for glob in self._wanted.leave_out]
-        named = rank.named_in(self._asked.task, listing.files)
+        self._named = named = self._asked.named(listing.files)
         sizes: dict[str, int] = {}
         for path, size in listing.files.items():
             if not any(fits(path) for fits in left_out):
@@ -358,7 +380,7 @@ class Guess:
                     sizes[path] = size or 0
                 elif path in named:
                     self._refused[path] = why
-        for path in rank.said_in(self._asked.task) - listing.files.keys():
+        for path in rank.said_in(f"{self._asked.task}\n{self._asked.check}") - listing.files.keys():
             with contextlib.suppress(OperationError):
                 if "." in path and self._workspace.read(path, whole=False).data:
                     self._refused[path] = "it is ignored; --attach sends it"
@@ -396,14 +418,14 @@ class Guess:
             try:
                 # A link may have a harmless name.
                 real = workspace.resolved(path)
-                why = eligible.why_not_named(real, is_named=file.is_named)
+                why = eligible.why_not_named(real, is_named=bool(file.named))
                 if why is None and not may_read(workspace, self._policy, path):
                     why = "the policy protects it"
                 decoded = None if why else workspace.text(path, workspace.read(path).data)
             except OperationError as fault:
                 decoded, why = None, fault.reason
             if decoded is None:
-                if file.is_named:
+                if file.named:
                     self._refused[path] = why or "it is not text, or in no encoding that is certain"
                 continue
             yield path, notebooks.shown(path, decoded.text).replace("\r\n", "\n")

@@ -27,6 +27,7 @@ _LOOKS = 5_000
 # How many files a diff or its counts show.
 _SHOWN_FILES = 2_000
 _COUNTED_BYTES = 100_000
+_DIFF_BYTES = 2_000_000
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
 
@@ -136,7 +137,7 @@ class Reader:
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         return dict(self._store.contents([*ids]))
 
-    def diff(self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000) -> str:
+    def diff(self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = _DIFF_BYTES) -> str:
         """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
 
         `paths` are the only files, if any. `limit_bytes` are compared; a last line counts the other files.
@@ -153,22 +154,14 @@ class Reader:
         return "".join(texts)
 
     def counts(self, old: str, new: str) -> dict[str, tuple[int, int]]:
-        """Return how many lines were added and removed, by path; binary files are left out."""
-        differing = self.changes(old, new)
-        parts, _ = self._compared_by_git(old, new, differing, 2_000_000, "--numstat", "-z")
-        told = [line.split("\t", 2) for part in parts for line in names_of(part)]
-        return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
+        """Return how many lines were added and removed, by path; binary and huge files are left out."""
+        return dict(self.counts_of([(old, new)], _DIFF_BYTES)).get(new, {})
 
-    def counts_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
-        """Yield the same for pairs of checkpoints, each with the newer one; large files are left out, too."""
-        words = [
-            "-c",
-            f"core.bigFileThreshold={_COUNTED_BYTES}",
-            "diff-tree",
-            "-r",
-            "-z",
-            "--stdin",
-        ]
+    def counts_of(
+        self, pairs: Iterable[tuple[str, str]], limit_bytes: int = _COUNTED_BYTES
+    ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+        """Yield the same for pairs of checkpoints, each with the newer one, without larger files."""
+        words = ["-c", f"core.bigFileThreshold={limit_bytes}", "diff-tree", "-r", "-z", "--stdin"]
         words += ["--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]
         words += [f"--relative={FILES}", "--ignore-submodules=all"]
         asked = "".join(f"{new} {old}\n" for old, new in pairs)
@@ -185,9 +178,9 @@ class Reader:
                 counts[path] = (int(more), int(less))
 
     def _compared_by_git(
-        self, old: str, new: str, changes: Collection[Change], limit_bytes: int, *options: str
+        self, old: str, new: str, changes: Collection[Change], limit_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return what git tells of the first changes within a limit, and how many others there are."""
+        """Return git's diffs of the first changes within a limit, and how many others there are."""
         of = {each: [state.blob for state in (each.old, each.new) if state] for each in changes}
         sizes = self._store.sizes({blob for blobs in of.values() for blob in blobs})
         shown: list[str] = []
@@ -197,9 +190,8 @@ class Reader:
             if size <= limit_bytes and len(shown) < _SHOWN_FILES:
                 limit_bytes -= size
                 shown.append(f"{FILES}/{stored(each.path)}")
-        words = ["-c", "core.quotePath=off", "diff", "--no-color", "--no-ext-diff"]
-        words += ["--no-textconv", "--no-renames"]
-        words += [f"--relative={FILES}", "--ignore-submodules=all", *options, old, new, "--"]
+        words = ["-c", "core.quotePath=off", "diff", "--no-color", "--no-ext-diff", "--no-textconv"]
+        words += ["--no-renames", f"--relative={FILES}", "--ignore-submodules=all", old, new, "--"]
         ends = itertools.accumulate(len(name) + 1 for name in shown)
         batches = itertools.groupby(zip(ends, shown, strict=True), lambda e: e[0] // _WORDS_LIMIT)
         parts = [self._store.git(*words, *(name for _, name in batch)) for _, batch in batches]

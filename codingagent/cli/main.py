@@ -17,10 +17,10 @@ from typer.main import get_command_from_info
 from codingagent import __version__
 from codingagent.cli.command_table import COMMANDS, HOME, NAMES
 from codingagent.cli.output import LeaveError, fail, suggestion
-from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, silence
+from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, is_terminal, silence
 from codingagent.errors import REMEDIES, CodingAgentError, UsageError, system_reason
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.programs import distrust_later, own_programs
+from codingagent.workspace.programs import distrust_later, own_programs, quoted
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -66,6 +66,8 @@ class _Commands(TyperGroup):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             meant, known = _OTHER_NAMES.get(name, name), self.list_commands(ctx)
             how = suggestion(meant, known, "`codingagent --help` lists them")
+            if " " in name.strip():  # no name, but a task
+                how = f"to begin a task: {quoted(['codingagent', 'new', *args])}"
             raise UsageError(f"there is no command '{name}'; {how}")
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes
@@ -122,7 +124,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     try:
         with own_programs():
-            words = arguments or ["--help"]
+            words = arguments or _bare()
             status = app(words, standalone_mode=False, prog_name="codingagent")
         sys.stdout.flush()
     except CodingAgentError as fault:
@@ -148,6 +150,18 @@ def run(arguments: list[str]) -> int:
         silence(sys.stdout)
         return 0 if has_no_reader(fault) else fail(reason, 1)
     return status if isinstance(status, int) else 0
+
+
+def _bare() -> list[str]:
+    """Return the words that none stand for: on a terminal, where a session waits, it goes on."""
+    from codingagent.storage import homes
+
+    place = homes.find_home(None, Path.cwd(), os.environ)
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and (place / "sessions").is_dir():
+        home = homes.Home.at(place, create=False, was_found=True)
+        if not all(each.is_complete or each.is_closed for each in homes.all_sessions(home, str)):
+            return ["resume"]
+    return ["--help"]
 
 
 def _usage(fault: typer.TyperException, arguments: list[str]) -> str:

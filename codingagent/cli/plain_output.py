@@ -145,6 +145,9 @@ class Screen:
     def flush(self) -> None:
         """Show what waits to be shown with what comes next."""
 
+    def offer(self, session: Session) -> None:
+        """Show what a session that is done changed and no commit has, and what keeps it or takes it back."""
+
     def copied(self, sequence: int, done: str, if_not: str) -> None:
         """Show that a request was put on the clipboard, and what to try if that does not help."""
         self.remark(f"request {sequence} {done}" + (f";{if_not[1:].rstrip()}" * bool(if_not)))
@@ -239,7 +242,7 @@ class Lines(Screen):
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
         match record:
             case entries.TurnEnded() if session.is_complete:
-                self._show_changes(session)
+                self.offer(session)
                 if session.is_asking:
                     way = runnable(self._how_to_ask(session.session_id))
                     self._say(("? ", "warn"), (way, ""))
@@ -326,8 +329,7 @@ class Lines(Screen):
             case _:
                 assert_never(notice)
 
-    def _show_changes(self, session: Session) -> None:
-        """Show what the session changed and no commit has, and what keeps it or takes it back."""
+    def offer(self, session: Session) -> None:
         found = self.changes()
         names = [
             path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))

@@ -111,7 +111,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(f"the check is now: {record.command or 'none'}")
         case entries.ApprovalAnswered():
             name = session.asked.name if session.asked else "the question"
-            yield _plain(f"{name} was answered {record.answer.said}")
+            yield _plain(f"{name}: {record.answer.said}")
         case entries.CheckpointTaken():
             if names := ", ".join(record.uncovered):
                 yield _plain(f"changed, and no checkpoint holds it: {names}")

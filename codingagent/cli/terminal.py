@@ -115,7 +115,7 @@ class Console(Lines):
     def record(self, record: entries.Record, session: Session, *, is_elsewhere: bool = False) -> bool:
         what = "Withdrawn" * (isinstance(record, entries.RefreshAsked) and record.unsays)
         if isinstance(record, entries.PersonSaid) and record.text:
-            wish = "Wish: files may change"
+            wish = "Wish: files may change" * (record.wants == "edits")
             what = "Question: nothing will change" if session.is_asking else wish
         if what and self._keys is not None and not is_elsewhere:
             self._turn = [(what, "dim")], 2

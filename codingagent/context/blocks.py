@@ -6,6 +6,7 @@ file is in exactly one block.
 """
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -92,6 +93,25 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
             first = end + 1
         made.append(cut._replace(first=first, last=last))
     return made
+
+
+def lines_meant(path: str, text: str, part: str) -> list[int]:
+    """Return the lines of a file that "120-180" means, or the name of a definition; none if it has none.
+
+    A name may say what it is in, as `Cart.total` and `Cart::total` do.
+    """
+    first, _, last = part.partition("-")
+    if first.isdecimal():
+        return list(range(max(int(first), 1), min(int(last or first), len(lines_of(text))) + 1))
+    *outer, own = re.split(r"::|\.", part.partition("(")[0].partition("[")[0])
+    lines, found = ["", *lines_of(text)], blocks(path, text)
+    heads = {
+        each.around[-1]
+        for each in found
+        if own in each.names and all(any(name in lines[line] for line in each.around) for name in outer)
+    }
+    inner = (range(each.first, each.last + 1) for each in found if heads.intersection(each.around))
+    return [line for some in inner for line in some]
 
 
 def _piece_end(lines: Sequence[str], first: int) -> int:

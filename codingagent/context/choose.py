@@ -5,14 +5,14 @@ best blocks. The budget is filled in this order; tests and documents have a shar
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from codingagent.context.blocks import CodeBlock, blocks, lines_of
-from codingagent.context.rank import DOCS, TESTS, Query, Ranked, bm25, parts_of, said_shares
+from codingagent.context.rank import BY_TASK, DOCS, TESTS, Query, Ranked, bm25, parts_of, said_shares
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
@@ -22,8 +22,9 @@ FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _LENGTH = 3.0, 2.0, 1.0, 0.2
 # For what the task names: a file, and a definition or an option that so few blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 4.0, 3.0, 3
-# What the blocks of a file are held back by after the first ones, times the logarithm of their number.
-_SPREAD, _UNSPREAD = 0.2, 5
+# Of the budget for a file that is named for another reason than what the task names in others; and of how
+# many times fewer lines it has of that.
+_ASIDE, _FEWER = 1 / 3, 4
 # So many of the best blocks count as what others call, or are called by; and for how much at most.
 _SEEDS, _CALLS = 6, 0.75
 # Of the budget, times how often a kind changed with sources; where the task has one of these words; and of
@@ -60,7 +61,8 @@ class _Page:
     """A file while the budget is filled: what its lines cost, and which of them are shown."""
 
     def __init__(self, file: Ranked, text: str) -> None:
-        self.file, self.kind = file, kind_of(file.path)
+        self.file, self.kind = file, "source" if file.named else kind_of(file.path)
+        self.is_aside = False
         self.text, self.lines = text, lines_of(text)
         ratio = estimate(text) / (len(text) or 1)
         self.costs: list[float] = [ratio * (len(line) + 1) for line in self.lines]
@@ -120,7 +122,8 @@ def choose(
             if limit - total < _LEAST_TOKENS:
                 break
             if each.page.kind == kind:
-                total += each.page.add(each.block, limit - total)
+                most = budget * _ASIDE - each.page.tokens if each.page.is_aside else budget
+                total += each.page.add(each.block, min(limit - total, most))
     best = sorted(pages, key=lambda page: page.kind != "source")
     return [page.chosen() for page in best if page.shown]
 
@@ -150,7 +153,7 @@ def _top_of_changelog(pages: Iterable[_Page], latest: Sequence[Sequence[str]]) -
                 yield _Candidate(page, CodeBlock(at, at))
 
 
-def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
+def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     found = [
         _Candidate(page, block, "\n".join(page.lines[block.first - 1 : block.last]))
         for page in pages
@@ -162,22 +165,25 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
     names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
     by_name = said_shares(names, asked.words)
     named = _named(asked, found, low)
+    of_named = Counter[str]()
+    for each in (found[at] for at in named):
+        of_named[each.page.file.path] += each.block.last - each.block.first + 1
+    for page in (page for page in pages if page.file.named):
+        is_less = of_named[page.file.path] * _FEWER < max(of_named.values(), default=0)
+        page.is_aside = is_less or page.file.named != BY_TASK
     best = max((each.page.file.score for each in found), default=0.0) or 1.0
     scores = []
     for at, each in enumerate(found):
         file = each.page.file
-        score = _NAMED_FILE if file.is_named else _FILE * file.score / best
+        score = _NAMED_FILE if file.named else _FILE * file.score / best
         score += _TEXT * by_text[at] + _NAME * by_name[at]
         score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
         scores.append(score)
     calls = _calls(found, scores)
     scores = [score + more for score, more in zip(scores, calls, strict=True)]
-    before: dict[str, int] = defaultdict(int)
-    for at in sorted(range(len(found)), key=lambda at: -scores[at]):
-        path = found[at].page.file.path
-        if by_text[at]:  # what only fills the room stays together
-            scores[at] -= _SPREAD * math.log1p(max(0, before[path] - _UNSPREAD))
-        before[path] += 1
+    for at in sorted(named):  # the pieces of a definition in their order
+        if at - 1 in named and found[at].block.around == found[at - 1].block.around:
+            scores[at] = scores[at - 1]
     return [found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at])]
 
 

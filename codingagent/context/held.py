@@ -10,6 +10,7 @@ from codingagent.context.blocks import lines_of
 
 # Shown around a change to lines that the chat has.
 _FRAME_LINES = 3
+_FEWEST_LINES = 5
 
 
 class Held(Struct, frozen=True):
@@ -19,9 +20,10 @@ class Held(Struct, frozen=True):
     changed: frozenset[int] = frozenset()
 
     def unseen(self, shown: Iterable[int], text: str) -> tuple[int, ...]:
-        """Return which lines to show of those chosen; nothing for blank ones alone."""
+        """Return which lines to show of those chosen; few alone are not worth their frame."""
         new, lines = sorted(self.changed.union(shown) - (self.lines - self.changed)), lines_of(text)
-        return tuple(new) if any(lines[line - 1].strip() for line in new) else ()
+        is_much = sum(bool(lines[line - 1].strip()) for line in new) >= _FEWEST_LINES
+        return tuple(new) if self.changed or is_much else ()
 
 
 def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
@@ -31,7 +33,7 @@ def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
     """
     before, after = lines_of(old), lines_of(new)
     kept, changed = set[int](), set[int]()
-    for tag, i, i_end, j, j_end in difflib.SequenceMatcher(None, before, after, False).get_opcodes():
+    for tag, i, i_end, j, j_end in difflib.SequenceMatcher(None, before, after).get_opcodes():
         if tag == "equal":
             kept |= {j + line - i for line in range(i + 1, i_end + 1) if line in lines}
         elif not lines or set(lines).isdisjoint(range(i, i_end + 2)):

@@ -2,19 +2,21 @@
 
 Without an index or a parser: how often the task's words occur in a file and in its path, how much of the
 file's own name its first line says, and which files past commits changed. Each signal ranges from 0 to 1. The
-weights were fitted on histories of real repositories; endings of words, imports, folders and files changed
-together added nothing worth their code.
+weights were fitted on histories of real repositories; endings of words, imports and files changed together
+added nothing worth their code, nor did the names in the best blocks as words of a second round.
 """
 
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern, word_lists
@@ -22,9 +24,17 @@ from codingagent.model.patterns import lazy_pattern, word_lists
 _TEXT, _PATH, _NAME, _LATELY, _ALIKE = 3.0, 1.5, 1.0, 1.5, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
 _SIZE = 1.0
+# Files beside good ones: of the mean of the three best in the folder.
+_FOLDER = 0.2
 # Sources come before tests; then come documents, and settings, which every release changes.
 _TEST, _ASIDE = -1.0, -1.5
 _ALIKE_COMMITS = 40
+# What is told of a file that such commits changed at least half as much as any.
+_MUCH_ALIKE, _LIKE = 0.5, "changed by commits like this"
+_WORDS_TOLD = 3
+# Where no file scores more, a choice showed 36 % of what changed, else 62 %. Without history all score less.
+_SURE, _SURE_ALONE = 4.0, 3.0
+BY_TASK = "named in the task"
 # A word of the first line counts as much as two of the rest; more does what is quoted or written as code.
 _TITLE, _EXACT = 2.0, 1.3
 # And so much that only asks for files of a kind.
@@ -57,12 +67,18 @@ class Query(Struct, frozen=True):
     """A task to look for: its words in lower case, with their weights."""
 
     task: str
-    """The task, and the check: what they name comes first."""
     words: Mapping[str, float]
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
     kinds: frozenset[str] = frozenset()
     """Whether it asks for tests ("test"), for documents ("doc")."""
+    check: str = ""
+    """The person's command."""
+
+    def named(self, paths: Collection[str]) -> dict[str, str]:
+        """Return the paths that the task, or the check, names: they come first; and the reason."""
+        by_check = dict.fromkeys(sorted(named_in(self.check, paths)), "named in the check")
+        return by_check | dict.fromkeys(sorted(named_in(self.task, paths)), BY_TASK)
 
     def count(self, text: str) -> tuple[int, ...]:
         """Return how often each word occurs in a text in lower case, inside longer words too."""
@@ -88,21 +104,20 @@ class Row(NamedTuple):
 
 
 class Ranked(Struct, frozen=True):
-    """A file with its score and the reasons: words counted, and when it was last committed."""
+    """A file with its score and the reasons, among them words counted, and when it was last committed."""
 
     path: str
     score: float
     words: Mapping[str, int] = {}
     changed_s: int | None = None
     """In seconds since the epoch."""
-    is_named: bool = False
+    named: str = ""
+    """Why it comes first; empty: it does not."""
+    reasons: tuple[str, ...] = ()
 
 
 def query(task: str, check: str = "") -> Query:
-    """Return the words of a task that tell files apart, with the parts of compound names.
-
-    The files that the person's command `check` names count as named.
-    """
+    """Return the words of a task that tell files apart, with the parts of compound names."""
     said = {next(filter(None, each)).strip("().").lower() for each in _AS_CODE.findall(task)}
     title, _, rest = task.strip().partition("\n")
     found: dict[str, float] = {}
@@ -117,7 +132,7 @@ def query(task: str, check: str = "") -> Query:
     found |= {each: found[each] * _KIND for each in found if each in _WORDS["of kinds"]}
     best = dict(islice(found.items(), _WORDS_LIMIT))
     exact = frozenset(each for each in said if len(each) > 2)
-    return Query(f"{task}\n{check}", best, exact, kinds)
+    return Query(task, best, exact, kinds, check)
 
 
 def look(asked: Query, path: str, text: str) -> Row:
@@ -125,12 +140,13 @@ def look(asked: Query, path: str, text: str) -> Row:
 
 
 def rank(
-    asked: Query, rows: Sequence[Row], log: Sequence[PastCommit] = (), attached: Iterable[str] = ()
+    asked: Query, rows: Sequence[Row], log: Sequence[PastCommit] = (), near: Mapping[str, str] = {}
 ) -> list[Ranked]:
-    """Return all files, those named by the task or attached first. The log has the latest first."""
+    """Return all files, those that are named or `near` first, for a reason. The log has the latest first."""
     paths = [row.path for row in rows]
     by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
-    by_path = bm25(asked, [asked.count(path.lower()) for path in paths])
+    in_paths = [asked.count(path.lower()) for path in paths]
+    by_path = bm25(asked, in_paths)
     last: dict[str, int] = {}
     for ago, commit in enumerate(log):
         for path in commit.paths:
@@ -140,9 +156,9 @@ def rank(
     names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
     own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
-    named = named_in(asked.task, paths) | set(attached)
+    named = {**near, **asked.named(paths)}
     ranked = []
-    for path, row, text, name, said in zip(paths, rows, by_text, by_path, own, strict=True):
+    for path, row, counts, text, name, said in zip(paths, rows, in_paths, by_text, by_path, own, strict=True):
         score = _TEXT * text + _PATH * name + _NAME * said
         score += _ALIKE * alike.get(path, 0.0) + _LATELY / (1 + last.get(path, math.inf) / 20)
         if TESTS.search(path):
@@ -153,8 +169,22 @@ def rank(
             score += _SIZE * math.log1p(row.size) / largest
         held = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
         changed_s = log[last[path]].at_s if path in last else None
-        ranked.append(Ranked(path, score, held, changed_s, path in named))
-    return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
+        named_so = [f'"{word}"' for word, count in zip(asked.words, counts, strict=True) if count]
+        reasons = (f"its path has {', '.join(named_so[:_WORDS_TOLD])}",) * bool(named_so)
+        reasons += (_LIKE,) * (alike.get(path, 0.0) >= _MUCH_ALIKE)
+        ranked.append(Ranked(path, score, held, changed_s, named.get(path, ""), reasons))
+    folders: dict[str, list[float]] = defaultdict(list)
+    for file in ranked:
+        folders[file.path.rpartition("/")[0]].append(file.score)
+    beside = {folder: sum(nlargest(3, scores)) / 3 for folder, scores in folders.items()}
+    ranked = [replace(f, score=f.score + _FOLDER * beside[f.path.rpartition("/")[0]]) for f in ranked]
+    return sorted(ranked, key=lambda file: (not file.named, -file.score, file.path))
+
+
+def is_unsure(ranked: Sequence[Ranked], log: Sequence[PastCommit]) -> bool:
+    """Return whether no file stands out for the task."""
+    sure = _SURE if log else _SURE_ALONE
+    return not any(file.named for file in ranked[:1]) and all(file.score < sure for file in ranked)
 
 
 def named_in(task: str, paths: Iterable[str]) -> set[str]:

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from codingagent.context.blocks import blocks, depth_of, lines_of
 from codingagent.context.choose import Chosen, imports
 from codingagent.context.held import spans
+from codingagent.context.rank import Ranked
 from codingagent.model.plain_text import plural
-from codingagent.prompt.file_contents import FileView, frame_of, framed
+from codingagent.prompt.file_contents import FileView, unclipped
 from codingagent.prompt.file_list import shown_path
 from codingagent.prompt.tokens import estimate
 
@@ -37,7 +38,7 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str], relied: str = 
     `relied` says what is not shown, since the chat has it.
     """
     parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
-    shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
+    shown = "".join(unclipped(parts))
     # A chat that has parts already was told what they are, but perhaps by a question.
     note = f"## Chosen Files\n{relied}" if relied else _NOTE
     return f"{note}{EDIT_IT}\n\n{shown}\n" if shown else f"{note}\n\n" if relied else ""
@@ -54,7 +55,12 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
                 shown |= {*range(block.first, block.last + 1), *block.around}
     if shown:
         shown |= imports(lines)
-    return view if len(shown) in {0, len(lines)} else _part(view.path, view.text, sorted(shown))
+    return view if len(shown) in {0, len(lines)} else some_lines(view, sorted(shown))
+
+
+def some_lines(view: FileView, shown: Sequence[int]) -> FileView:
+    """Return some lines of a whole file; what the gaps define is said."""
+    return replace(_part(view.path, view.text, shown), digest=view.digest, lines=shown)
 
 
 def ends_of(view: FileView) -> FileView:
@@ -109,6 +115,11 @@ def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int 
     return "".join(body)
 
 
+def as_chosen(view: FileView, why: str) -> Chosen:
+    """Return what is shown of a file for another reason than the choice."""
+    return Chosen(Ranked(view.path, 0, named=why), (*view.numbers,), view.total_lines, estimate(view.text))
+
+
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
     """Yield one line a file: how much of it goes, its tokens, and what speaks for it at a time."""
     for part in chosen:
@@ -120,25 +131,21 @@ def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
         yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"
 
 
-def for_programs(
-    chosen: Sequence[Chosen], texts: Mapping[str, str], now_s: float
-) -> Iterator[dict[str, Any]]:
+def for_programs(chosen: Sequence[Chosen], now_s: float) -> Iterator[dict[str, Any]]:
     """Yield an object a part: `path`, `firstLine`, `lastLine` or `whole`, `lines`; `tokens`, `why`."""
     for part in chosen:
-        path, lines = part.file.path, lines_of(texts[part.file.path])
-        why = "; ".join(_reasons(part, now_s))
+        path, why = part.file.path, "; ".join(_reasons(part, now_s))
+        if part.is_whole:
+            yield {"path": path, "whole": True, "lines": part.total, "tokens": part.tokens, "why": why}
+            continue
         for first, last in spans(part.shown):
-            where = {"whole": True, "lines": part.total, "tokens": part.tokens}
-            if not part.is_whole:
-                tokens = estimate("\n".join(lines[first - 1 : last]))
-                where = {"firstLine": first, "lastLine": last, "tokens": tokens}
-            yield {"path": path, **where, "why": why}
+            tokens = round(part.tokens * (last - first + 1) / len(part.shown))
+            yield {"path": path, "firstLine": first, "lastLine": last, "tokens": tokens, "why": why}
 
 
 def _reasons(part: Chosen, now_s: float) -> Iterator[str]:
     """Yield what speaks for a file, in words for the person."""
-    if part.file.is_named:
-        yield "named in the task"
+    yield from filter(None, (part.file.named, *part.file.reasons))
     most = sorted(part.file.words.items(), key=lambda each: -each[1])[:_WORDS_SHOWN]
     if most:
         yield ", ".join(f'"{word}" ×{count}' for word, count in most)

@@ -99,7 +99,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         within = ground.text_among(new)
         is_new = _WIDE.search("\n".join(fresh)) is not None
         if is_new and file_kinds.cannot_hold(_WIDE, fresh, ground.path, within):
-            what = "full-width punctuation, where a file of its kind has none"
+            what = "full-width punctuation, which no such file has"
             raise refusal(f"it contains {what}", arrival)
     if not may_be_damaged(text):
         return MendedLines(new)
@@ -300,7 +300,7 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     if look.is_impossible:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
         is_sure = look.is_throughout and not (is_lost or is_typed)
-        return "undo" if is_sure else "ask", "where a file of its kind has none"
+        return "undo" if is_sure else "ask", "which no such file has"
     if look.is_odd_there:
         return "ask", "which no such file is likely to have"
     return "keep", ""

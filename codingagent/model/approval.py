@@ -32,9 +32,10 @@ How = Literal["", "terminal", "command", "--yes", "always", "program"]
 through an earlier `always`, or by a program. Sessions from before this was recorded have none."""
 
 _HOW: dict[How, str] = {
-    "terminal": "person, typed at the terminal",
-    "always": "always, remembered in this session",
-    "program": "a program",
+    "terminal": "you typed",
+    "command": "you said",
+    "always": 'your earlier "always" said',
+    "program": "a program said",
 }
 
 
@@ -49,10 +50,9 @@ class Answer(Struct, frozen=True):
     @property
     def said(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
-        by = _HOW.get(self.how, self.by)
-        if self.how == "command":
-            by += f", with `codingagent {'deny' if self.decision == 'no' else 'approve'}`"
-        return f"{self.decision}, by {by}{reason}"
+        by = _HOW.get(self.how, f"{self.by} said")
+        how = f" (`codingagent {'deny' if self.decision == 'no' else 'approve'}`)" * (self.how == "command")
+        return f"{by} {self.decision}{how}{reason}"
 
 
 def is_about_secrets(rule: str) -> bool:

@@ -146,6 +146,10 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     """What the chat then has of files that it does not know whole."""
 
 
+# What the person attaches of a file: parts of it, or all, True if they named it by itself.
+Attached = bool | tuple[str, ...]
+
+
 class PersonSaid(Tagged, frozen=True, tag="person_said"):
     """The person's words, and files of the workspace, for the next request; either may be missing.
 
@@ -158,6 +162,8 @@ class PersonSaid(Tagged, frozen=True, tag="person_said"):
     wants: Wants | None = None
     brief: tuple[str, ...] = ()
     """Files of data among them that a folder or a glob named: their ends are shown."""
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of which of them only some lines go: "120-180", or the name of a definition."""
 
 
 class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):

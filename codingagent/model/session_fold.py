@@ -152,7 +152,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             # What is said during a turn goes into the request after it.
             sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
             is_late = sequence == session.requested
-            how = (is_late, record.wants, record.brief)
+            how = (is_late, record.wants, record.brief, record.parts)
             said = Said(sequence, record.text, record.attached, *how)
             is_question = record.wants == "words"
             return {
@@ -161,7 +161,6 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
                 # The first request is rewritten without the guide to the commands.
                 "is_taught": session.is_taught and not (is_question and sequence == 1),
                 "said": (*session.said, said),
-                "attached": tuple(dict.fromkeys((*session.attached, *record.attached))),
                 "touched": session.touched.union(record.attached),
             }
         case entries.RefreshAsked():
@@ -174,8 +173,6 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"check": record.command}
         case entries.AnswerTaken():
             return {
-                "attached": (),
-                "known_before": session.known,
                 "was_done": session.was_done and session.is_asking,
                 "checked": None,
                 "checkpoints": replace(kept, before="", starts=NONE, began="", parts=()),
@@ -249,10 +246,7 @@ def _refresh(session: Session, record: entries.RefreshAsked) -> Changes:
     found: Changes = {} if record.leave_out is None else {"leave_out": record.leave_out}
     if not (record.unsays and session.said):
         return found
-    *others, last = session.said
-    gone = {*last.attached}.difference(*(each.attached for each in others))
-    left = tuple(path for path in session.attached if path not in gone)
-    return {**found, "said": tuple(others), "attached": left}
+    return {**found, "said": session.said[:-1]}
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Changes:
@@ -376,7 +370,8 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
         "touched": session.touched.union(*map(_paths, session.results)),
         "cut": record.cut,
         "checkpoints": replace(session.checkpoints, shown=session.checkpoints.told),
-        "known": known_after(session.known, session.written) if session.written else session.known,
+        "known": (known := known_after(session.known, session.written) if session.written else session.known),
+        "known_before": known,
         "held": (held := _held_after(session) if session.written else session.held),
         "held_before": held,
         "worded": worded,

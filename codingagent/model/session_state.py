@@ -108,6 +108,7 @@ class Said(Struct, frozen=True):
     """That request was already out and was rewritten: the answer may be to the earlier version."""
     wants: entries.Wants | None = None
     brief: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, ...]] = {}
 
 
 class Session(Struct, frozen=True):
@@ -155,8 +156,6 @@ class Session(Struct, frozen=True):
     is_run: bool = False
     """One message without a conversation: complete when that message is done."""
     said: tuple[Said, ...] = ()
-    attached: tuple[str, ...] = ()
-    """Files that the person attaches to the request that is due or waits."""
     check: str = ""
     check_before: entries.CheckEnded | None = None
     """The outcome of the check before the first answer; None: it was not run then."""
@@ -184,7 +183,7 @@ class Session(Struct, frozen=True):
     while one of our commands, checks or undos ran counts as ours. Every other difference is the person's.
     """
     known_before: Mapping[str, str] = field(default_factory=dict)
-    """The same when the last answer was taken: before the request that is due or waits."""
+    """The same before the request that is due or waits."""
     shown_in_part: frozenset[str] = frozenset()
     """Files that a request showed in part because a guess chose them."""
     held: Mapping[str, entries.ShownPart] = field(default_factory=dict)
@@ -269,6 +268,12 @@ class Session(Struct, frozen=True):
     def awaits_words(self) -> bool:
         """Whether its last words wait for the person's: a question, or the answer to one of theirs."""
         return self.is_only_words and all(said.sequence != self.sequence for said in self.said)
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Files that the person attaches to the request that is due or waits."""
+        now = (said.attached for said in self.said if said.sequence == self.sequence)
+        return tuple(dict.fromkeys(path for paths in now for path in paths))
 
     @property
     def is_answered(self) -> bool:

@@ -59,6 +59,8 @@ class FileView(Struct, frozen=True):
     """What goes along with lines asked for, if all of it fits: imports, their class, what gaps define."""
     reach: tuple[int, int] = (0, 0)
     """The first and the last line with these."""
+    lines: Sequence[int] = ()
+    """The numbers of its lines, if these are not lines in a row."""
     beside_bytes: int = 0
     """Its size, if it is no text but goes beside the request: a picture, a PDF."""
 
@@ -68,6 +70,10 @@ class FileView(Struct, frozen=True):
             return self
         end = self.text.rfind("\n", 0, limit) + 1
         return replace(self, text=self.text[:end] or f"{self.text[:limit]}\n")
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return self.lines or range(self.first_line, self.first_line + self.text.count("\n"))
 
     @property
     def is_whole(self) -> bool:
@@ -92,7 +98,7 @@ def attached(views: Sequence[FileView], room: int) -> str:
     text, left_out = "", list[str]()
     for view in views:
         shown = framed(view, frame_of(view) + len(view.text))
-        if len(text) + len(shown) <= room and (view.is_whole or view.about):
+        if len(text) + len(shown) <= room:
             text += shown
         else:
             left_out.append(view.path)
@@ -171,6 +177,10 @@ def framed(view: FileView, room: int) -> str:
         said = f"{view.total_lines} lines"
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
     return f"--- {path}{about} ---\n{text}{end}"
+
+
+def unclipped(views: Iterable[FileView]) -> Iterator[str]:
+    return (framed(view, frame_of(view) + len(view.text)) for view in views)
 
 
 def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, int, int]]:

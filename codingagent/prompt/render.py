@@ -88,6 +88,8 @@ class Material(Struct, frozen=True):
     """The same of the short request: files for what the person wants anew."""
     likely: Sequence[str] = ()
     """Files that the list names before others, the likeliest first."""
+    changed: Sequence[FileView] = ()
+    """The changed lines of files that the chat has: for the short request."""
 
     @property
     def files(self) -> tuple[FileView, ...]:
@@ -159,17 +161,23 @@ def render_short(
     # A question has a guide of its own, and so has what is done after questions.
     is_known = session.is_asking != session.is_taught
     taught = dialect.guide
-    if is_known and session.is_answered:
+    if session.is_asking and session.is_taught:
+        taught = (
+            "As in the earlier requests in this chat, but this is a question: answer it in words, or send"
+            " READ_FILE only. No other operation is executed."
+        )
+    elif is_known and session.is_answered:
         taught = "As in the earlier requests with operations: these are executed again."
     elif is_known:
         taught = "As in the earlier requests in this chat."
     head = f"{_header(session)}\n=== PROTOCOL ===\n{taught}\n\n=== CONTEXT ===\n"
     news = ""
-    if changed is not None:
-        lines = [f"  {line}" for line in changed[:_CHANGES_SHOWN]] or ["  (none)"]
+    if changed is not None or context.changed:
+        changed, shown = changed or (), [*file_contents.unclipped(context.changed)]
+        lines = [f"  {line}" for line in changed[:_CHANGES_SHOWN]] or ["  (none)"] * (not shown)
         if (more := len(changed) - _CHANGES_SHOWN) > 0:
             lines.append(f"  … {more} more")
-        news = "\n".join(("## Changed Files", *lines, "", ""))
+        news = "\n".join(("## Changed Files", *lines, *shown, "", ""))
     if not (session.is_asking or is_known):
         news += f"{_environment(context.environment, dialect)}\n"
     tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"

@@ -247,19 +247,24 @@ class Home(Struct, frozen=True):
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
     @classmethod
+    def of(cls, root: Path, *, was_found: bool = False) -> "Home":
+        """Return the home at `root`, which need not be there, unchecked."""
+        sessions, runs = Sessions(root / "sessions"), Runs(root / "sessions" / "runs")
+        return cls(root, sessions, runs, Mailbox(root), HomeLock(sessions.folder / ".lock"), was_found)
+
+    @classmethod
     def at(cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False) -> "Home":
         """Return the home at `root`; UsageError if it is missing (and not to `create`), or is not trusted.
 
         `was_found`: nobody named it, so it must be registered or empty. `is_passing`: it is not registered.
         """
         check_home(root, was_found=was_found)
-        sessions, runs = Sessions(root / "sessions"), Runs(root / "sessions" / "runs")
-        lock = HomeLock(sessions.folder / ".lock")
-        home = cls(root, sessions, runs, Mailbox(root), lock, was_found)
+        home = cls.of(root, was_found=was_found)
+        sessions = home.sessions
         if not create and not sessions.folder.is_dir():
             raise UsageError(
-                f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
-                " or name its home with --home"
+                f"{root} is not a codingagent home yet: start a task there with `codingagent new`"
+                " (in a project `new --here`), or name its home with --home"
             )
         for folder in (sessions.folder, home.mailbox.outbox, home.mailbox.inbox):
             failed = f"home {root} can't be used, name another with --home: {folder.name}/ can't be made"

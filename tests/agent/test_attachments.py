@@ -1,6 +1,7 @@
 """`--attach`: files that the person puts into a request, refused in one line before anything is made."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -102,6 +103,9 @@ def test_files_are_found_from_the_current_folder_or_the_workspace(
         ("pipe", "is not a regular file"),
         ("/dev/zero", "it is outside the workspace"),
         ("", "it is empty; name a file"),
+        ("top.py:7-9", "has 1 line, and defines no '7-9'"),
+        ("top.py::nothing", "has 1 line, and defines no 'nothing'"),
+        ("src/*.py:1", "no file in the workspace matches"),
     ],
 )
 def test_what_can_not_be_attached_is_refused_before_anything_is_made(
@@ -245,3 +249,43 @@ def test_a_folder_attaches_no_picture_that_is_not_named(folder: Path) -> None:
     words = ("new", "--no-wait", "--workspace", str(folder), TASK, "--attach", "src/*.png")
     status, out, _ = command_line_here(tmp, *words)
     assert (status, "also attach: " in out) == (0, True)
+
+
+CART = "".join(
+    f"class Cart{n}:\n    def total(self):\n        return {n}\n\n    def add(self):\n        pass\n\n\n"
+    for n in range(9)
+)
+
+
+@each_row(
+    ("patterns", "shown", "hidden"),
+    [
+        (["cart.py:2-3"], ["return 0"], ["return 1", "def add"]),
+        (["cart.py:2"], ["def total"], ["return 0"]),
+        (["cart.py::Cart3"], ["class Cart3", "return 3", "def add"], ["return 2", "return 4"]),
+        (
+            ["cart.py::Cart4.total", "cart.py::Cart6::total()"],
+            ["return 4", "return 6"],
+            ["return 5", "def add"],
+        ),
+        (["cart.py:3", "cart.py"], ["return 8", "def add"], ["(lines "]),
+    ],
+)
+def test_parts_of_a_file(folder: Path, patterns: list[str], shown: list[str], hidden: list[str]) -> None:
+    """FILE:120-180 and FILE::name; also where the request is rewritten, and in one for a new chat."""
+    (folder / "cart.py").write_text(CART)
+    home = folder.parent / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    status, first, err = new(folder, *patterns, "top.py")
+    assert (status, err) == (0, "")
+    (name,) = (home / "outbox").glob("*.txt")
+    session = name.name.removesuffix("_seq0001.txt")
+    (home / "inbox" / "1.txt").write_text(
+        f'[REPLY session="{session}" sequence="1"]\n[READ_FILE path="top.py"]\n[END]\n'
+    )
+    assert command_line_here(home, "resume", "--once", session)[0] == 0
+    later = (home / "outbox" / f"{session}_seq0002.txt").read_text("utf-8")
+    for text in (first, later):
+        section = text.partition("## Requested File Contents")[2].partition("## Chosen Files")[0]
+        assert all(each in section for each in shown), section
+        assert not any(each in section for each in hidden), section

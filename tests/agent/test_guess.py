@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -62,10 +63,10 @@ def chosen_in(text: str) -> str:
     return text.partition("\n## Chosen Files\n")[2].partition("\n## Environment\n")[0]
 
 
-def new(shop: Path, *words: str) -> tuple[str, str]:
+def new(shop: Path, *words: str, task: str = TASK) -> tuple[str, str]:
     """Start a session in a home beside the folder; return what was chosen, and what the person saw."""
     home = shop.parent / "home"
-    line = ("new", "--no-wait", "--workspace", str(shop), TASK, *words)
+    line = ("new", "--no-wait", "--workspace", str(shop), task, *words)
     status, out, err = command_line_here(home, *line)
     assert status == 0, err
     return chosen_in(request(home)), out + err
@@ -190,6 +191,53 @@ def test_one_looks_where_new_would_look(shop: Path) -> None:
     shop.rename(homes.default_workspace(home.parent))
     status, out, _ = command_line_here(home.parent, "context", TASK)
     assert "  cart.py, whole, " in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--check", "python -m pytest tests/test_stock.py"),
+        ("--attach", "long.py:9-12", "--attach", "stock.py", "--leave-out", "docs/**"),
+        ("--no-conventions",),
+    ],
+)
+def test_what_is_shown_is_what_is_sent(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """`context`, and `new` with the same options: the same lines, in a small request too."""
+    files = {
+        "long.py": LONG,
+        "tests/test_stock.py": LONG,
+        "AGENTS.md": "Lower the total.\n",
+        "discount.py": LONG,
+    }
+    for path, text in files.items():
+        (shop / path).parent.mkdir(exist_ok=True)
+        (shop / path).write_text(text)
+    home = shop.parent / "home"
+    home.mkdir()
+    (home / "codingagent.toml").write_text("context_chars = 17000\ncheck_first = 0\n")
+    monkeypatch.chdir(shop)
+    status, told, err = command_line_here(home, "context", "--workspace", str(shop), *words, TASK)
+    assert status == 0, err
+    _, seen = new(shop, *words)
+    lines = [line for line in told.splitlines() if re.match(r" *\d+  ", line)]
+    assert lines == [line for line in seen.splitlines() if re.match(r" *\d+  ", line)]
+    assert any("discount.py, lines" in line and 'its path has "discount"' in line for line in lines)
+    assert ("named in the check" in told) is ("--check" in words)
+    assert ("long.py, lines 9-12 of 3600, " in told) is ("--attach" in words)
+    assert ("AGENTS.md: the repository's conventions" in told) is ("--no-conventions" not in words)
+
+
+@pytest.mark.parametrize(("task", "is_unsure"), [(TASK, False), ("Mend stock.py", False), ("Tidy up", True)])
+def test_where_no_file_stands_out_both_are_told(shop: Path, task: str, is_unsure: bool) -> None:
+    """The model what it may ask for first, the person that they can name files."""
+    for n in range(50):
+        (shop / f"more_{n}.py").write_text(LONG)
+    chosen, seen = new(shop, "--context", "2k", task=task)
+    assert ("This choice is unsure" in seen) is is_unsure
+    assert ("READ_FILE first, if it lacks what you need: " in chosen) is is_unsure
 
 
 def test_the_request_keeps_its_limit(shop: Path) -> None:

@@ -109,6 +109,65 @@ def test_a_change_of_the_person_goes_with_three_lines_around_it(chat: Chat) -> N
     chat.file.write_text(text.replace("if not table.hidden", "if table.is_seen"))
     chat.call("say", chat.session, "--do", WISH)
     short = chat.request(2)
-    assert "if table.is_seen" in short
+    assert short.count("if table.is_seen") == 1
     assert len(code_of(short)) <= 2
     assert len(short) - short.count(WISH) * len(WISH) <= 1_500
+
+
+def lines_sent(request: str) -> set[str]:
+    return set(re.findall(r"^    row = database.find.*$", request, re.MULTILINE))
+
+
+def test_a_file_known_whole_that_the_person_changed_goes_as_its_changes(chat: Chat) -> None:
+    """Also in a request that goes on with the task, and again where that is rewritten; then it is known."""
+    note = chat.root / "note.py"
+    note.write_text("".join(f"value_{n} = {n}\n" for n in range(400)))
+    chat.answer(1, '[READ_FILE path="note.py"]\n')
+    assert "value_399" in chat.request(2)
+    note.write_text(note.read_text().replace("value_200 = 200", "value_200 = 'two hundred'"))
+    chat.answer(2, "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n")
+    short = chat.request(3)
+    assert re.findall(r"value_\d+ = .*", short) == [
+        *(f"value_{n} = {n}" for n in (197, 198, 199)),
+        "value_200 = 'two hundred'",
+        *(f"value_{n} = {n}" for n in (201, 202, 203)),
+    ]
+    chat.call("say", chat.session, "Rewritten.")
+    assert "'two hundred'" in chat.request(3)
+    chat.answer(3, "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n")
+    assert "value_" not in chat.request(4)
+
+
+def test_lines_that_were_asked_for_or_named_by_a_failure_are_not_chosen_again(chat: Chat) -> None:
+    """READ_FILE with a range, and the definitions that a failed command names."""
+    fails = "echo '  File \"shop/cli.py\", line 1512, in step_251'; false"
+    chat.answer(1, '[READ_FILE path="shop/cli.py" start_line="1206" end_line="1260"]\n')
+    chat.answer(2, f"{EDIT}[RUN_COMMAND]\n{fails}\n[/RUN_COMMAND]\n")
+    asked = lines_sent(chat.request(2)) | lines_sent(chat.request(3))
+    assert {"    row = database.find(value_205)", "    row = database.find(value_250)"} <= asked
+    chat.answer(3, "[DONE]\nall\n[/DONE]\n")
+    chat.call("say", chat.session, "--do", "Table work of step 205, step 206 and step 250, step 251: rows")
+    assert not asked & lines_sent(chat.request(4))
+
+
+def test_much_that_the_person_changed_is_sent(chat: Chat) -> None:
+    """More lines than are worth sending of what the chat could ask for."""
+    chat.edited()
+    text = chat.file.read_text()
+    sent = sorted(lines_sent(chat.request(1, is_short=False)))[:20]
+    for line in sent:
+        text = text.replace(line, line.replace("row = database", "rows = tables_of_the_database"))
+    chat.file.write_text(text)
+    chat.call("say", chat.session, "--do", WISH)
+    short = chat.request(2)
+    assert short.count("rows = tables_of_the_database") == len(sent)
+
+
+@pytest.mark.parametrize("how", [["--ask"], ["--do"], []])
+def test_a_follow_up_is_short(chat: Chat, how: list[str]) -> None:
+    """After one edit without new files: at most 1,500 characters beside the person's words."""
+    chat.edited()
+    words = "Is a limit of zero allowed for the tables command?"
+    chat.call("say", chat.session, *how, words)
+    short = chat.request(2)
+    assert len(short) - short.count(words) * len(words) <= 1_500

@@ -700,15 +700,17 @@ class Terminal:
 
 @contextmanager
 def terminal(home: Path, *arguments: str) -> Iterator[Terminal]:
+    """Run a command line in a home; without arguments only the environment names it."""
     ours, theirs = pty.openpty()
     name = os.ttyname(theirs)
+    named = {} if arguments else {"CODINGAGENT_HOME": str(home)}
     process = start_command(
-        *("--home", str(home), *arguments),
+        *(("--home", str(home), *arguments) if arguments else ()),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", **named},
     )
     os.close(theirs)
     with process:
@@ -764,7 +766,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert "Request 2" in out
         assert ELSEWHERE in out
         asked.says("you said: ")
-        asked.says("op-1 was answered yes")
+        asked.says("op-1: you said yes")
         asked.says(" rm -r build")
         asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
@@ -778,11 +780,11 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
     with terminal(building, "resume") as asked:
         asked.says("Approve?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
-        asked.says("op-1 was answered no")
+        asked.says("op-1: you said no")
         asked.says("Paste the answer")
     assert "the user said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
-    assert "op-1 was answered no, by person, with `codingagent deny`: keep it" in told
+    assert "op-1: you said no (`codingagent deny`): keep it" in told
     assert (building / "workspace" / "build").exists()
 
 

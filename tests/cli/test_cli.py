@@ -696,6 +696,7 @@ BAD_WORDS = [
     (["resume", "--once", "--accept", "{tmp}/none"], "is not a file"),
     (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
     (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),
+    (["Add an option"], " new 'Add an option'"),
     (["new", "--no-wiat", "x"], "there is no option --no-wiat; did you mean --no-wait?"),
     (["list", "--xyzzy"], "there is no option --xyzzy; `codingagent list --help` lists all"),
     (["list", "--home", "x"], "--home after list: it goes before the command"),
@@ -768,7 +769,9 @@ def test_looking_does_not_make_a_home(home: Path, capsys: pytest.CaptureFixture[
     """Commands that only look leave no folders behind where there is no home."""
     assert run(home, "list") == 2
     assert not home.exists()
-    assert "is not a codingagent home yet" in capsys.readouterr().err
+    assert (
+        "is not a codingagent home yet: start a task there with `codingagent new`" in capsys.readouterr().err
+    )
 
 
 def test_a_damaged_session_does_not_hide_the_others(

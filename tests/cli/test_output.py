@@ -380,7 +380,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "  why: '.envrc' is protected: a shell, or what it starts, runs it when\n"
         "    the folder is entered\n"
         "  \"always\" covers: changes of '.envrc'\n"
-        "op-1 was answered no, by person, with `codingagent deny`: not here\n"
+        "op-1: you said no (`codingagent deny`): not here\n"
         "  ✗ CREATE_FILE: DENIED '.envrc': you said no: not here\n"
         "Turn 2: 1 failed, 0.1 s\n"
         "\n"

@@ -756,7 +756,7 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
         "FAILED RUN_COMMAND: DENIED 'sudo reboot'",
         "$ printf ",
         "op-5: Run `rm -r build`?",
-        "op-5 was answered no, by person, with `codingagent deny`",
+        "op-5: you said no (`codingagent deny`)",
         "Turn 1: ",
     ):
         assert words in said, words

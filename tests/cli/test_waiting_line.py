@@ -139,18 +139,31 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("1 look  2 undo turn 2  or type the next wish; /ask asks, /quit ends")
         enter(asked, "1")
         asked.says("+grüß", 3)
+        asked.says("1 look  2 undo turn 2", 2)
         enter(asked, "and a test")
         asked.says("Request 4")
         assert "The user says:\nand a test\n" in request(home, 4)
         enter(asked, "/check true")
         asked.says("Request 4 was rewritten")
         paste(asked, answer(home, 4, DONE))
-        asked.says("/quit ends", 2)
+        asked.says("/quit ends", 3)
         asked.leaves()
         # What to do is told in full once; then the request and its file do.
         assert asked.said.count("Then paste the chat's whole answer here") == 1
         assert asked.said.count("send it again, ~") == 4
     assert taken(home)[:3] == [text.encode() for text in answers]
+
+
+def test_without_words_the_session_that_waits_goes_on(home: Path) -> None:
+    """Where none waits, or nobody looks, the commands are listed."""
+    with terminal(home) as asked:
+        asked.says(PROMPT)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    assert run(home, "close", session_of(home)) == 0
+    with terminal(home) as asked:
+        asked.says("Example: codingagent new --here")
+        assert asked.process.wait(HANG_S) == 0
 
 
 def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) -> None:
@@ -172,7 +185,17 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
             paste(asked, "/quit\n", marked=marked)
             asked.says("/quit", 2 * count - 1)
             confirm(asked)
-            asked.says("a pasted command is not run", count)
+            asked.says("this was pasted: run /quit?", count)
+            asked.says("Its number:", 2 + count)
+            asked.types("2\r")
+            asked.says(PROMPT, 2 + count)
+        paste(asked, "/help")
+        asked.says("/help")
+        confirm(asked)
+        asked.says("run /help?")
+        asked.says("Its number:", 5)
+        asked.types("1\r")
+        asked.says("show this list")
         paste(asked, "/attach")
         asked.says("/attach")
         press(asked, "\x15")

@@ -8,8 +8,10 @@ from codingagent.context.rank import look, query, rank
 from codingagent.model.observations import PastCommit
 
 
-def chosen(task: str, texts: dict[str, str], budget: int, log: tuple[PastCommit, ...] = ()) -> list[Chosen]:
-    asked = query(task)
+def chosen(
+    task: str, texts: dict[str, str], budget: int, log: tuple[PastCommit, ...] = (), check: str = ""
+) -> list[Chosen]:
+    asked = query(task, check)
     ranked = rank(asked, [look(asked, path, text) for path, text in texts.items()], log)
     return choose(asked, ranked, texts, budget, log)
 
@@ -69,6 +71,41 @@ def test_a_definition_and_an_option_that_the_task_names_come_first() -> None:
     assert "def subtotal():" in shown(first, texts[first.file.path])
     parts = chosen("total: --dry-run does nothing", texts, 900)
     assert any("--dry-run" in shown(part, texts[part.file.path]) for part in parts)
+
+
+def test_a_file_that_is_named_for_another_reason_takes_a_third() -> None:
+    """A header that promises, what the check runs; not where the named definition is, nor alone."""
+    declared = "".join(f"int box_item_{n}(struct box *b, int value);\n\n" for n in range(400))
+    others = "".join(
+        f"int box_item_{n}(struct box *b)\n{{\n    return b->v[{n}];\n}}\n\n" for n in range(300)
+    )
+    body = "".join(f"    if (b->slot[{n}])\n        b->slot[{n}]--;\n" for n in range(60))
+    texts = {
+        "box.h": f"{declared}int box_release(struct box *b);\n",
+        "box.c": f"{others}int box_release(struct box *b)\n{{\n{body}    return 0;\n}}\n",
+        "tests/box_test.c": others.replace("box_item", "box_item_test"),
+    }
+
+    def tokens(task: str, check: str = "") -> dict[str, int]:
+        parts = chosen(task, texts, 6_000, check=check)
+        return {part.file.path: part.tokens for part in parts}
+
+    found = tokens("box_release() returns 0, box.h promises 1", "make tests/box_test.c")
+    assert 1_500 < found["box.h"] <= 2_000
+    assert 1_500 < found["tests/box_test.c"] <= 2_000
+    assert tokens("box_release() in box.c returns 0, not 1")["box.c"] > 3_000
+    assert tokens("Mend box.h")["box.h"] > 4_000
+
+
+def test_the_pieces_of_a_named_definition_come_in_their_order() -> None:
+    """Of one that is too long the beginning goes."""
+    body = "".join(f"    step_{n} = {n}  # {'item ' * (n % 40 == 39)}\n" for n in range(400))
+    text = functions(*[f"name{n}" for n in range(30)]) + f"\n\ndef wanted():\n{body}"
+    [part] = chosen("Items of wanted()", {"a.py": text}, 1_500)
+    first = text[: text.index("def wanted")].count("\n") + 1
+    within = [line - first for line in part.shown if line >= first]
+    assert within == list(range(len(within)))
+    assert len(within) > 80
 
 
 def test_tests_and_documents_have_a_share() -> None:

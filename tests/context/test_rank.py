@@ -16,7 +16,12 @@ TEXTS = {
 
 def ranked(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[Ranked]:
     asked = query(task)
-    return rank(asked, [look(asked, path, text) for path, text in TEXTS.items()], log, attached)
+    return rank(
+        asked,
+        [look(asked, path, text) for path, text in TEXTS.items()],
+        log,
+        dict.fromkeys(attached, "attached"),
+    )
 
 
 def order(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[str]:

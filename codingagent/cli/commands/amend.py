@@ -17,7 +17,7 @@ from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import announce
 from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import Wants, is_run_id, is_session_id
+from codingagent.model.journal_entries import Attached, Wants, is_run_id, is_session_id
 from codingagent.model.session_state import Session
 from codingagent.process.select_sandbox import policy_of
 from codingagent.storage import homes
@@ -62,7 +62,7 @@ def say(
     wants: Wants | None = None,
 ) -> None:
     """Add words and files to a session's request; `wants` changes what it asks for."""
-    files: dict[str, bool] = {}
+    files: dict[str, Attached] = {}
     if attach:
         check_present(state)
         root = Path(state.workspace)

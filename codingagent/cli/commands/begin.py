@@ -17,7 +17,7 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
-from codingagent.model.journal_entries import Wants
+from codingagent.model.journal_entries import Attached, Wants
 from codingagent.model.paths import shown
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
@@ -131,7 +131,7 @@ def _begun(
     with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as made:
             root, was_found, workspace = _place(context, given, made)
-            settings, folder, files = _checked(given, root, workspace, screen)
+            settings, folder, files = checked(given, root, workspace, screen)
             if given.prompt is not None:
                 task = f"{_agreed(given.prompt, folder, screen)}\n\n{task}".strip()
             home = homes.Home.at(root, create=True, was_found=was_found)
@@ -172,9 +172,9 @@ def _has_files() -> bool:
     return any(name not in own and not name.startswith(".") for name in os.listdir())
 
 
-def _checked(
+def checked(
     given: Given, root: Path, workspace: Path | None, screen: Screen
-) -> tuple[Settings, Path, dict[str, bool]]:
+) -> tuple[Settings, Path, dict[str, Attached]]:
     """Return settings, workspace and files; create nothing: a path may be mistyped."""
     named = None if workspace is None else str(workspace)
     options = {**given.settings, "workspace": named}

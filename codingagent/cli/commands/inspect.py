@@ -15,7 +15,7 @@ from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_id, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, told
-from codingagent.cli.output import fail
+from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import read_task
@@ -228,7 +228,7 @@ def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...],
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
-@options.taking("file workspace tokens leave_out")
+@options.taking("file workspace attach tokens leave_out no_conventions check secrets")
 def _context(
     context: typer.Context,
     given: options.Given,
@@ -236,28 +236,32 @@ def _context(
     json: Json = False,
 ) -> None:
     """Show which parts of files the first request would show for a task."""
-    from codingagent.agent.factory import guessed
-    from codingagent.agent.secrecy import Secrecy
+    from codingagent.agent.factory import drafted, secrecy_for
+    from codingagent.cli.commands.begin import checked
+    from codingagent.context import show
 
     task, workspace = read_task(words or [], given.file, edit=False), given.workspace
     root, was_found = trusted_home(context)
     if was_found and not (root / "sessions").is_dir():
         # As `new --here` would, which was not run yet.
         root, workspace = Path.cwd() / homes.HERE_HOME, workspace or Path.cwd()
-    resolved, folder = homes.settings_for(root, given.settings, os.environ, workspace)
-    guess, conventions = guessed(root, folder, task, resolved.settings)
-    hide = Secrecy(resolved.settings.secrets).hide
+    with screen_for(json) as screen:
+        settings, folder, files = checked(given, root, workspace, screen)
+    material, guess = drafted(root, folder, task, settings, files)
+    hide = secrecy_for(settings).hide
+    attached = [show.as_chosen(view, "attached") for view in material.views]
     be_utf8(sys.stdout)
-    for part in guess.parts_as_json() if json else ():
-        write_json_line(sys.stdout, {**part, "path": hide(part["path"])})
-    for view in conventions:
-        if json:
-            write_json_line(sys.stdout, {"path": hide(view.path), "conventions": True})
-        else:
-            sys.stdout.write(f"{on_screen(hide(view.path))}: the repository's conventions\n")
-    for line in () if json else guess.told():
+    if json:
+        chosen = guess.parts_as_json() if guess else ()
+        conventions = ({"path": view.path, "conventions": True} for view in material.conventions)
+        for part in (*show.for_programs(attached, 0), *chosen, *conventions):
+            write_json_line(sys.stdout, {**part, "path": hide(part["path"])})
+        return
+    conventions_told = (f"{view.path}: the repository's conventions" for view in material.conventions)
+    told = (*show.for_person(attached, 0), *conventions_told, *(guess.told() if guess else ()))
+    for line in told:
         sys.stdout.write(f"{on_screen(hide(line))}\n")
-    if not (guess.chosen or conventions or json):
+    if not told:
         fail(f"no file of {folder} is chosen for this task")
 
 

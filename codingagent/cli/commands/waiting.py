@@ -223,10 +223,10 @@ class Entered(Struct):
             command = offers[int(text) - 1]
         if command is None:
             self._say(text)
-        elif entry.has_paste and command:
-            raise UsageError("a pasted command is not run: type it")
         elif command:
-            self._command(*command.partition(" ")[::2])
+            asked, ways = f"this was pasted: run {command}?", ("yes", "no: forget it")
+            if not entry.has_paste or self._choice(asked, ways) == 0:
+                self._command(*command.partition(" ")[::2])
         elif self._choice(_FOR_THE_MODEL, _SENT) == 0:
             self._say(text)
 
@@ -305,6 +305,8 @@ class Entered(Struct):
         except ValueError as fault:
             raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
         now = requests.session
+        if now.is_complete and self._screen.offers:
+            self._screen.offer(now)
         if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
             self._leave()
 

@@ -124,20 +124,29 @@ class Page:
         if not task:
             return HTMLResponse("")
         words = [*self.desk.words, "context", f"--workspace={self.desk.workspace}", "--json", "-"]
-        words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
-        self._choosing = asyncio.create_task(run(words, task.encode()))
+        self._choosing = asyncio.create_task(run([*words, *self._given(form)], task.encode()))
         try:
             done = await self._choosing
         except asyncio.CancelledError:
             return Response(status_code=204)
         if done.fault:
             return self.said(fault=done.fault)
-        parts = [each for each in done.objects if "path" in each]
+        parts: dict[object, dict[str, object]] = {}
+        for each in (each for each in done.objects if "path" in each):
+            of_file = parts.setdefault(each["path"], {**each, "tokens": 0})
+            of_file["tokens"] = int(str(of_file["tokens"])) + int(str(each.get("tokens", 0)))
         left_out = _many(form, "leave_out")
-        chosen = sum(int(str(part.get("tokens", 0))) for part in parts)
+        chosen = sum(int(str(part["tokens"])) for part in parts.values())
         pieces = [("Guide", looking.guide_tokens()), ("Chosen parts", chosen)]
         bar = looking.bar(pieces, self.desk.settings)
-        return self.html("choice.html", parts=parts, left_out=left_out, bar=bar)
+        return self.html("choice.html", parts=[*parts.values()], left_out=left_out, bar=bar)
+
+    def _given(self, form: Form) -> Iterator[str]:
+        """Yield the options of the task that is typed."""
+        if form.get("wants") != "words" and (check := form.get("check", "").strip()):
+            yield f"--check={check}"
+        yield from (f"--attach={self.desk.workspace / path}" for path in _many(form, "attach"))
+        yield from (f"--leave-out={path}" for path in _many(form, "leave_out"))
 
     def _files(self, request: Request) -> Response:
         folder = request.query_params.get("folder", "")
@@ -240,10 +249,7 @@ class Page:
         form = await _form(request)
         name = "ask" if form.get("wants") == "words" else "new"
         words = [*self.desk.begin(name), "--json"]
-        check = form.get("check", "").strip()
-        words += [f"--check={check}"] if check and name == "new" else []
-        words += [f"--attach={self.desk.workspace / path}" for path in _many(form, "attach")]
-        words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
+        words += self._given(form)
         # The same process then waits for the answer, and for what the check says.
         worker = Worker((), lambda: self._wake(worker.session_id))
         await worker.begin(*words, "-", data=form.get("task", "").encode())

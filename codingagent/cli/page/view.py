@@ -16,14 +16,14 @@ from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
-from codingagent.cli.record_words import asked_in, laid_out, lines_of, sent_size
+from codingagent.cli.record_words import asked_in, laid_out, lines_of
 from codingagent.errors import CodingAgentError, WorkError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, one_line, plural
+from codingagent.model.plain_text import estimated, one_line
 from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
@@ -204,7 +204,6 @@ class SessionView:
         waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [said.text for said in waiting if said.text]
         self.can_withdraw = self.session.is_awaiting_answer and bool(waiting)
-        self.carried = _carried(records)
         summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
@@ -272,19 +271,6 @@ def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":
         return PersonsRepository(root).runs(changed)
     except CodingAgentError:  # the commit says it
         return None
-
-
-def _carried(records: Iterable[entries.Record]) -> str:
-    """Return how much went to the chat: the requests that were answered."""
-    answers = characters = total = 0
-    egress: entries.Egress | None = None
-    for record in records:
-        if isinstance(record, entries.RequestWritten):
-            egress = record.egress
-        elif isinstance(record, entries.AnswerTaken):
-            size, count = sent_size(egress)
-            answers, characters, total = answers + 1, characters + size, total + count
-    return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried"
 
 
 def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:

@@ -20,7 +20,7 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage, paths
 from codingagent.model.chat_damage import Arrival, Channel, Damage, without_direction
 from codingagent.model.operations import CreateFile, Replacement
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, sections, word_lists, words
 from codingagent.model.plain_text import DOUBT, joined
 from codingagent.protocols.foreign.diffs import Asked, other_kind
 from codingagent.protocols.foreign.file_names import Files, Name, name_in_comment
@@ -28,12 +28,7 @@ from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _FENCE = lazy_pattern(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
 
-SHELLS = words(
-    "bash sh shell zsh fish console terminal shell-session shellsession sh-session powershell pwsh ps1"
-    " ps cmd bat batch dos cli"
-)
-
-
+SHELLS = word_lists(__file__)["shells"]
 TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
 MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
@@ -222,21 +217,12 @@ DIFFERENCES = (".diff", ".patch")
 # What has to be the first line of its file, so that no comment can be above it.
 _FIRST = lazy_pattern(r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE)
 
-# Words for the same language, as a fence line and as an ending of names.
-_FAMILIES = """
-    python py pyi pyx python3; javascript js jsx mjs cjs typescript ts tsx vue svelte node; json
-    json5 jsonc jsonl ipynb; yaml yml; toml; html htm xhtml xml svg vue svelte xsd csproj php
-    jinja hbs; css scss sass less; rust rs; go golang; java kotlin kt kts groovy gradle scala; c h
-    cpp c++ cc cxx hpp objc m mm cuda cu ino; csharp cs c#; ruby rb rake; sql; lua; markdown md
-    mdx; bash sh shell zsh fish bats; powershell ps1 pwsh; r; swift; dart
-"""
-
 
 @lru_cache(1000)
 def is_of_language(language: str, path: str) -> bool | None:
     """Return whether a fence says the language that its path's ending does; None: it can't be known."""
     ending = path.rpartition(".")[2].lower()
-    families = list(map(words, _FAMILIES.split(";")))
+    families = [words(line) for line in sections(__file__)["families"].split("\n")]
     says = [family for family in families if language in family]
     is_known = says and any(ending in family for family in families)
     return any(ending in family for family in says) if is_known else None

@@ -27,7 +27,7 @@ _EXTENDED = lazy_pattern(
 # What tools write between the hunks of two files, or of two commits: no line of a hunk.
 _BETWEEN = lazy_pattern(
     "diff -|Property changes on: |=== [a-z]+ [a-z]+ '|-{20,}$|# HG changeset patch|changeset: +[0-9]+:"
-    "|(?:From|commit) [0-9a-f]{7,64}\\b"
+    "|(?:From|commit) [0-9a-f]{5,64}\\b"
 )
 # What they write of a file whose lines they don't show.
 _NOT_SHOWN = lazy_pattern(
@@ -42,6 +42,9 @@ _OTHER_KINDS = {
         r"\[-.{1,200}?-\]\{\+|(?<!\S)(?:\[-[^\]\n]{1,200}-\]|\{\+[^}\n]{1,200}\+\})(?!\S)"
     ),
     "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
+    "a diff of jj": lazy_pattern(
+        r"\A\s*(?:Added|Modified|Removed|Renamed) (?:regular|executable) file .+:\n"
+    ),
     "a JSON Patch": lazy_pattern(
         r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
     ),
@@ -163,15 +166,17 @@ class FileDiff(Struct):
 
 def begins(lines: list[str], at: int, end: int) -> bool:
     """Return whether a difference begins at a line."""
-    is_named = lines[at].startswith(("diff --git ", "Index: "))
-    return is_named or _is_header(lines, at, end) or is_hunk_header(lines[at])
+    return (
+        lines[at].startswith(("diff --git ", "Index: "))
+        or _is_header(lines, at, end)
+        or is_hunk_header(lines[at])
+    )
 
 
-def start(lines: list[str], at: int, end: int) -> int:
-    """Return where a difference begins below what `git format-patch` and `git show` put above it."""
-    if not lines[at].startswith(("From ", "commit ")):
-        return at
-    return next((i for i in range(at, end) if lines[i].startswith("diff --git ")), at)
+def begins_below(lines: list[str], at: int, end: int) -> bool:
+    """Return whether a difference begins at a line, or below what tools put above one."""
+    is_above = _BETWEEN.match(lines[at]) is not None
+    return begins(lines, at, end) or (is_above and any(begins(lines, i, end) for i in range(at, end)))
 
 
 def is_hunk_header(line: str) -> bool:
@@ -219,7 +224,8 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
         else:
             break
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
-    if kind := other_kind(passed) or changes * "a difference that names no file":
+    kind = other_kind(passed) or changes * "a difference that names no file"
+    if kind := kind or ("no unified diff" if any(passed) and not found else ""):
         fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
         unread = [each for each in found if not (each.hunks or each.fault)]
         for each in unread:
@@ -246,7 +252,9 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
             _is_header(lines, at, end),
         )
         kind = kinds.index(True) + 1 if any(kinds) else 0
-        if kind <= last and not (kind == 0 and _EXTENDED.match(line)):
+        # CVS and IDEs write more lines below that of the index.
+        is_below_index = last == 1 and line[:1] not in ("", "@", "+", "-", " ")
+        if kind <= last and not (kind == 0 and (is_below_index or _EXTENDED.match(line))):
             break
         last = max(last, kind)
         if kind == 2:

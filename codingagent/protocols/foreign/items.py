@@ -243,7 +243,8 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
         notes.append(Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
     kept = list(ours)
     # From the last on, so that no place moves before it is used.
-    for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
+    placed.sort(key=lambda each: each[:2])
+    for place, _, step in reversed(placed):
         kept.insert(place + 1, step)
     return replace(found, items=(*refused, *kept), notes=(*found.notes, *other.notes, *notes))
 
@@ -271,7 +272,7 @@ def _judge(
     if done and item.line > done:
         return (f"it changes '{shown}' after DONE", "send it as an operation before DONE"), -1
     match operation:
-        case EditFile():
+        case EditFile() | MoveFile(is_after_edit=True):
             return None, max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
             why = "is changed by an operation, too" if same else "exists, and this may be a part of it"

@@ -43,7 +43,7 @@ _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 _MARKS = {"*** Add File": ["new file mode"], "*** Delete File": ["deleted file mode"]}
 # How some models begin a file that stands in no fence.
 _FRAME = lazy_pattern(
-    r"(?:\[file ?name\]:|%%writefile[ \t]|={3,}[ \t]*file:)[ \t]*(\S+)[ \t]*=*[ \t]*", re.IGNORECASE
+    r"(\[file ?name\]:|%%writefile(?=[ \t])|={3,}[ \t]*file:)[ \t]*(\S+)[ \t]*=*[ \t]*", re.IGNORECASE
 )
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
@@ -111,16 +111,6 @@ class _AnswerReader:
             return self._read_patch(at, end, fenced=False)
         if diffs.begins(lines, at, end):
             return self._read_diff(at, end, fenced=False, name=self._names.near(at))
-        frame = _FRAME.fullmatch(lines[at].strip()[:300])
-        if frame is not None and is_path(frame[1], self._files, labelled=True):
-            behind = self._first_line(at + 1, end)
-            if behind is not None and self._fences.at(behind) is None and behind not in self._edits:
-                fault = OperationError(
-                    "it stands in no fence",
-                    advice="; send it again in a fence, with its path on the line above",
-                )
-                self._items.refuse(Kind.FILE, at + 1, fault, frame[1])
-                return at + 1
         return None
 
     # --- fences --------------------------------------------------------------------------------
@@ -138,20 +128,18 @@ class _AnswerReader:
         if (patch := self._patch_start(start, close)) is not None:
             self._read_patch(patch, close, fenced=True)
             return close + 1
-        begin = diffs.start(self._lines, start, close)
         path = above.texts[0] if above is not None and above.is_heading else ""
-        says_diff = fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, begin, close)
+        says_diff = fence.language in _DIFF_LANGUAGES or self._begins_difference(start, close)
         if not says_diff or path.endswith(blocks.DIFFERENCES):
             return self._read_fenced_file(fence, above)
         name = self._names.of_difference(fence, above)
-        self._read_diff(begin, close, fenced=True, name=name)
+        self._read_diff(start, close, fenced=True, name=name)
         return close + 1
 
     def _begins_difference(self, start: int, close: int | None = None) -> bool:
         close = len(self._lines) if close is None else close
-        begin = diffs.start(self._lines, start, close)
         is_patch = self._patch_start(start, close) is not None
-        return is_patch or diffs.begins(self._lines, begin, close)
+        return is_patch or diffs.begins_below(self._lines, start, close)
 
     def _patch_start(self, start: int, close: int) -> int | None:
         first = range(start, min(start + 3, close))
@@ -236,18 +224,19 @@ class _AnswerReader:
 
     # --- elements ------------------------------------------------------------------------------
     def _read_element(self, at: int) -> int | None:
-        """Refuse a file in an element by its name; None: what it holds is read without it."""
-        found = element_in(self._lines[at])
-        if found is None or not is_path(found[1], self._files, labelled=True):
+        """Refuse a file in an element or a frame by its name; None: what it holds is read without it."""
+        frame = _FRAME.fullmatch(self._lines[at].strip()[:300])
+        tag, path = element_in(self._lines[at]) or ("", frame[2] if frame else "")
+        if not is_path(path, self._files, labelled=True):
             return None
         first = self._first_line(at + 1, len(self._lines))
         if first is not None and (
             first in self._edits or self._fences.at(first) or self._begins_difference(first)
         ):
             return None
-        tag, path = found
+        what = f"<{tag}>" if frame is None else frame[1]
         fault = OperationError(
-            f"<{tag}> names '{paths.shown(path)}' and is no operation",
+            f"{what} names '{paths.shown(path)}' and is no operation",
             advice="; send [CREATE_FILE], [EDIT_FILE], [DELETE_FILE] or [READ_FILE], each with"
             f' path="{paths.shown(path)}"',
         )

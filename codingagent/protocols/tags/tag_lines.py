@@ -28,7 +28,7 @@ _INNER_BLANKS = lazy_pattern(r"\A(\[)[ \t]*(/?)[ \t]*(?=[A-Z])|[ \t]+(?=\]\Z)")
 _BREAK = lazy_pattern(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
 _COMMENT = lazy_pattern(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
 _DAMAGES = {damage.value: damage for damage in Damage}
-SAID = "the tag was read without the changes by the chat: {what}"
+SAID = "the chat changed the tag, and it was read as meant: {what}"
 
 
 class _Line:

@@ -52,13 +52,13 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "a file in a frame beside one in a fence": (
         "[file name]: src/u.py\n[file content begin]\nu = 5\n[file content end]\n\na.py\n" + fenced(WHOLE),
-        "it stands in no fence; send it again in a fence, with its path on the line above",
+        "and is no operation; send [CREATE_FILE]",
         "src/u.py\n" + fenced("u = 5\n"),
         {"src/u.py": "u = 5\n"},
     ),
     "a file below a line of signs": (
         "===== FILE: src/u.py =====\nu = 5\n===== END FILE =====\n\na.py\n" + fenced(WHOLE),
-        "it stands in no fence; send it again in a fence, with its path on the line above",
+        "and is no operation; send [CREATE_FILE]",
         "【src/u.py】\n" + fenced("u = 5\n"),
         {"src/u.py": "u = 5\n"},
     ),

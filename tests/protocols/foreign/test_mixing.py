@@ -4,6 +4,7 @@ from codingagent.model.operations import (
     CreateFile,
     EditFile,
     Finish,
+    MoveFile,
     RunCommand,
     ShowMessage,
 )
@@ -176,3 +177,13 @@ def test_a_piece_of_what_a_command_writes_is_no_edit() -> None:
     assert kinds(found) == [EditFile, Finish]
     other = read(f"{whole('a.py', 'return 2')}\n{command}\n{DONE}")
     assert "is changed by an operation, too" in str(kinds(other)[0])
+
+
+def test_a_move_stays_behind_the_edit_that_it_needs() -> None:
+    lines = "@@ -1 +1 @@\n-a\n+b\n"
+    names = "diff --git a/a.py b/c.py\nrename from a.py\nrename to c.py\n--- a/a.py\n+++ b/c.py\n"
+    edit = '[EDIT_FILE path="a.py" start_line="9" end_line="9"]\nz\n[/EDIT_FILE]\n'
+    for before, behind in ((RUN, ""), ("", RUN), (RUN, edit)):
+        found = read(f"{before}\n```diff\n{names}{lines}```\n\n{behind}\n{DONE}")
+        order = [kind for kind in kinds(found) if kind in (EditFile, MoveFile)]
+        assert order[-2:] == [EditFile, MoveFile]

@@ -28,6 +28,8 @@ ASKED = {
     "svn-log-diff": ("it has no hunks", "gone.txt"),
     "svn-rename": ("File 'new.txt' not found", "new.txt"),
 }
+# What is above their first header may as well be the first line of a file.
+NEED_A_LABEL = {"git-log-p-oneline", "git-raw", "git-stat-patch"}
 DIFFS = sorted(path.stem for path in FOLDER.glob("*.diff"))
 
 
@@ -36,16 +38,19 @@ def test_the_outputs_are_there() -> None:
     assert set(DIFFS) >= set(ASKED)
 
 
-@each_row(("name", "how"), product(DIFFS, ["fenced", "bare", "done before"]))
+@each_row(("name", "how"), product(DIFFS, ["in a fence of diffs", "in a fence", "bare", "done before"]))
 def test_the_diff_of_a_tool_makes_its_change_once_or_is_asked(name: str, how: str, tmp_path: Path) -> None:
     after = files_in(FOLDER / ("renamed" if "rename" in name else "after"))
     text = (FOLDER / f"{name}.diff").read_bytes().decode()
-    answer = f"Here:\n\n{text}\nThat is all.\n" if how == "bare" else f"```diff\n{text}```\n"
+    language = "" if how == "in a fence" else "diff"
+    answer = f"Here:\n\n{text}\nThat is all.\n" if how == "bare" else f"```{language}\n{text}```\n"
     (root := tmp_path / name / how).mkdir(parents=True)
     came = do(answer, after if how == "done before" else BEFORE, root)
     advice, paths = ASKED.get(name, ("", ""))
     if how == "done before":
         assert came.files == after
+    elif how == "in a fence" and name in NEED_A_LABEL:
+        assert came.files == BEFORE
     elif not advice:
         assert came.files == after
         assert came.failures == ()
@@ -55,4 +60,6 @@ def test_the_diff_of_a_tool_makes_its_change_once_or_is_asked(name: str, how: st
         if name == "filterdiff-context" and how == "bare":
             del wanted["gone.txt"]  # the header of git says that, and in no fence what is below it is prose
         assert came.files == {path: data for path, data in wanted.items() if data is not None}
-        assert how == "bare" or any(advice in failure for failure in came.failures), came.failures
+        assert how in ("bare", "in a fence") or any(advice in failure for failure in came.failures), (
+            came.failures
+        )

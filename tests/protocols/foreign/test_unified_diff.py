@@ -115,6 +115,22 @@ def test_a_deleted_file_is_deleted_once(diff: str) -> None:
 @pytest.mark.parametrize(
     "diff",
     [
+        (
+            "Index: n.py\nIDEA additional info:\nSubsystem: com.intellij.openapi.diff\n<+>UTF-8\n=====\n"
+            f"{GIT}--- a/n.py\t(revision 7)\n+++ b/n.py\t(date 1767225600000)\n{EDIT}"
+        ),
+        (
+            "Index: n.py\n=====\nRCS file: /cvs/n.py,v\nretrieving revision 1.1\ndiff -u -r1.1 n.py\n"
+            f"--- n.py\t1 Jan 2026 00:00:00 -0000\t1.1\n+++ n.py\t2 Jan 2026 00:00:00 -0000\n{EDIT}"
+        ),
+        (
+            "==== //depot/main/n.py#1 - /home/u/ws/n.py ====\n"
+            f"--- //depot/main/n.py\t2026-01-01 00:00:00\n+++ /home/u/ws/n.py\t2026-01-01 00:00:00\n{EDIT}"
+        ),
+        (
+            "diff /home/u/p (working copy)\ncommit - 3f1c2ab\npath + /home/u/p\nblob - 3f1c2ab\nfile + n.py\n"
+            f"--- n.py\n+++ n.py\n{EDIT}"
+        ),
         "Index: n.py\n=====\n" + GIT + "--- a/n.py\t(revision 1)\n+++ b/n.py\t(working copy)\n" + EDIT,
         GIT + "old mode 100644\nnew mode 100755\n" + BOTH + EDIT,
     ],
@@ -502,6 +518,16 @@ CONTEXT = "*** a/n.py\n--- b/m.py\n***************\n*** 1,2 ****\n! old one\n---
             {"n.py": "new\nold two\n"},
             "'Only in new: made.py' shows no",
         ),
+        (
+            "* commit 3f1c2ab\n| diff --git a/n.py b/n.py\n| -old one\n",
+            {"n.py": OLD},
+            "it is no unified diff",
+        ),
+        (
+            "diff --cc n.py\n" + BOTH + "@@@ -1,2 -1,2 +1,2 @@@\n- old one\n++new\n  old two\n",
+            {"n.py": OLD},
+            "no",
+        ),
         (BOTH + EDIT + "Binary files x and y differ\n", {"n.py": "new\nold two\n"}, "shows no lines of that"),
         (BOTH + EDIT + "\nIt is done:\n- first\n- then\n", {"n.py": OLD}, "not found"),
         (BOTH + EDIT + "\nIt is done.\n", {"n.py": "new\nold two\n"}, ""),
@@ -530,6 +556,7 @@ def test_a_diff_is_done_as_a_whole_or_asked_for_again(
         ('[\n  {"op": "replace", "path": "/port", "value": 2}\n]\n', "a JSON Patch"),
         ('[{"path": "/a", "op": "remove"}]\n', "a JSON Patch"),
         ("a\t\t\t\t\t\t\t      |\tA\n", "a side-by-side diff"),
+        ("Modified regular file n.py:\n   1     : old one\n        1: new\n", "a diff of jj"),
         ("x = re.compile('[-a-]+')\ny[-1]\n{+1: 2}\n", ""),
         ('[{"op": "sum", "path": "x"}]\n', ""),
         ("3 c\n1. a\n2d\n", ""),
@@ -590,3 +617,9 @@ def test_what_the_other_files_of_a_patch_prove_holds_for_a_new_one(header: str, 
     files, failures = done(fenced(header + ADDED), {"n.py": OLD, "src/old.py": OLD})
     assert {*files} - {"n.py", "src/old.py"} == ({path} if path else set())
     assert bool(failures) is not bool(path)
+
+
+def test_context_beyond_what_a_header_counts_says_which_place_is_meant() -> None:
+    text = "x = 1\na\nx = 1\nb\n"
+    files, failures = done(fenced("--- a/n\n+++ b/n\n@@ -9 +9 @@\n-x = 1\n+x = 2\n b\n"), {"n": text})
+    assert (files, failures) == ({"n": "x = 1\na\nx = 2\nb\n"}, ())

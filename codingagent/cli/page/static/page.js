@@ -278,6 +278,7 @@ async function attach(file) {
   label.append(box, ` ${text}`);
   item.append(label);
   byId("attached").append(item);
+  htmx.trigger(byId("task"), "change");
 }
 
 // --- clicks -------------------------------------------------------------------------------------
@@ -309,8 +310,9 @@ document.addEventListener("change", (event) => {
       const field = Object.assign(document.createElement("input"), { type: "hidden", name: "leave_out", value: box.dataset.leaveOut });
       byId("choice").append(field);
     }
-    htmx.trigger(byId("task"), "change");
   }
+  // What goes along depends on these, too.
+  if (box.dataset.leaveOut || ["attach", "check", "wants"].includes(box.name)) htmx.trigger(byId("task"), "change");
   if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
   if (["auto", "review"].includes(box.id)) localStorage.setItem(box.id, box.checked ? "1" : "");
 });
