@@ -224,8 +224,10 @@ def _breaks(case: BodyCase) -> list[str] | None:
     if all(len(line) == len(bare) for bare, lines in ended.items() for line in lines):
         return None
     text = case.ground.text_among([*case.lines, ""])
+    if file_kinds.ending(case.path) not in ("yml", "yaml"):
+        text = frozenset(index - 1 for index in text)  # a line's end is within what the next one begins in
     kept = [
-        next(iter(ended[line])) if index + 1 in text and len(ended.get(line, ())) == 1 else line
+        next(iter(ended[line])) if index in text and len(ended.get(line, ())) == 1 else line
         for index, line in enumerate(case.lines)
     ]
     # Else taking them off is all that the edit does.
