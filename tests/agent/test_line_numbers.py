@@ -112,13 +112,15 @@ def test_the_lines_that_are_meant_are_edited_or_asked_for(
     assert ("[FAILED]" in found) == (told == ASKED)
 
 
-def test_a_command_of_an_earlier_answer_has_moved_them_too(live: LiveSession) -> None:
-    """The chat was shown the file before it."""
+def test_what_a_command_did_is_shown_with_the_next_request_and_counted_in(live: LiveSession) -> None:
+    """The chat counts in what it was shown last."""
     live.answer('[READ_FILE path="a.py"]\n')
     live.answer(SHORTER)
-    assert "line 9 of the edit was taken as line 7 of now" in live.answer(lines(9, 9, "    b = 20\n"))
-    assert (live.workspace / "a.py").read_text() == CUT.replace("b = 2\n", "b = 20\n")
-    assert MOVED not in live.answer(lines(7, 7, "    b = 30\n"))
+    assert f"--- a.py (parts of {CUT.count(chr(10))} lines; changed since" in live.home.mailbox.short_path(
+        live.session_id, 3
+    ).read_text("utf-8")
+    assert MOVED not in live.answer(lines(7, 7, "    b = 20\n"))
+    assert (live.workspace / "a.py").read_text() == CUT.replace(*B20)
 
 
 def test_what_was_asked_stands_against_done(live: LiveSession) -> None:
