@@ -122,7 +122,8 @@ def apply(
     proven = _proven(parts, lines.lines) if several else UNHARMED
     hunks: list[Hunk] = []
     notes: list[str] = []
-    moving = [*earlier]
+    moving, moved = [*earlier], 0
+    lowest = min((hunk.old_start for hunk in earlier), default=len(lines.raw) + 1)
     shown = None if counted is None or several else places.split(counted.replace("\r\n", "\n"))
     for number, part in enumerate(parts, start=1):
         is_counted = isinstance(part, LineRange)
@@ -130,10 +131,11 @@ def apply(
         try:
             if isinstance(part, LineRange):
                 label = f"lines {part.start_line}-{part.end_line}"
-                place = counted_lines.place_of(part, lines.lines, moving, shown)
-                meant, told = counted_lines.meant(part, place, lines.lines, "" if several else path)
+                below = part.end_line < lowest and shown is None
+                place = counted_lines.place_of(part, lines.lines, () if below else moving, shown)
+                meant, told = counted_lines.meant(part, place, lines.lines, "" if several else path, moved)
                 found = _by_number(meant, lines.lines, arrival, path)
-                notes += filter(None, (told,))
+                notes, moved = notes + [told] * bool(told), moved + bool(told)
             else:
                 found = _by_search(part, label, lines.lines, arrival, proven, path)
         except OperationError as fault:
@@ -141,7 +143,9 @@ def apply(
         notes += [f"{label} {found.note}"] if found.note else []
         notes += found.notes if is_counted and not several else [f"{label}: {note}" for note in found.notes]
         hunks.append(lines.take(found))
-        moving += hunks[-1:] if found.count != len(found.new) else []
+        if found.count != len(found.new):
+            moving.append(hunks[-1])
+            lowest = min(lowest, found.start + 1)
     return Edited(lines.text(), _settled(hunks), tuple(notes))
 
 

@@ -21,6 +21,8 @@ from codingagent.model.plain_text import joined
 # Comparing takes time that grows with the square.
 _COMPARED_LINES, _COMPARED_CHARACTERS = 2_000, 1_000
 _LIKE, _LIKER = 0.6, 0.25
+# To tell which lines each of so many means takes seconds.
+_OTHERS = 200
 _MOVED = "lines have moved since the chat was shown them: {} of the edit was taken as {}"
 # A shorter line may be anywhere.
 _TELLING = 3
@@ -54,15 +56,21 @@ def place_of(
     return start, end
 
 
-def meant(change: LineRange, place: Span | None, now: Sequence[str], path: str) -> tuple[LineRange, str]:
+def meant(
+    change: LineRange, place: Span | None, now: Sequence[str], path: str, others: int = 0
+) -> tuple[LineRange, str]:
     """Return an edit with the numbers of the lines that it means now, and a note if they had moved.
 
     `place` is where the lines are that the chat was shown, `now` all of the file. With a path, what it would
-    be for a parser counts too. OperationError if its new lines do not show which of two places is meant.
+    be for a parser counts too. OperationError if its new lines do not show which of two places is meant, or
+    too many `others` of the same change have moved.
     """
     start, end = change.start_line - 1, change.end_line
     if place == (start, end):
         return change, ""
+    if others >= _OTHERS:
+        fact = f"more than {_OTHERS} edits count lines that others have moved"
+        raise OperationError(fact, advice="; send them from the bottom of the file up")
     spans = [each for each in ((start, end), place) if each is not None and each[1] <= len(now)]
     best = _best({each: _fit(change, now, each, path) for each in spans}, is_sure=place is not None)
     if best is None and spans:
@@ -127,6 +135,9 @@ def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
     ):
         return Fit(is_whole, 0)  # the file would have that line twice
     shared = sum(line in bare for line in old if len(line) > _TELLING)
-    was, is_ = ("\n".join(lines)[:_COMPARED_CHARACTERS] for lines in (old, bare))
-    ratio = difflib.SequenceMatcher(None, was, is_, autojunk=False).ratio() if was else 0
+    # What is new stands most often behind what was there.
+    was, *both = ("\n".join(lines)[:_COMPARED_CHARACTERS] for lines in (old, bare, bare[: len(old)]))
+    ratio = (
+        max(difflib.SequenceMatcher(None, was, each, autojunk=False).ratio() for each in both) if was else 0
+    )
     return Fit(is_whole, 1 if 2 * shared >= len(old) > 0 else ratio)

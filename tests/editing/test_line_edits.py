@@ -1,5 +1,6 @@
 """What the lines that an edit by numbers replaces prove of its body: right, or asked for again."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.operations import LineRange, Replacement
+from codingagent.model.plain_text import joined
 from tests import reply_table
+from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
@@ -181,3 +184,16 @@ def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> 
 
 _SAID = "// A says this:\n//     a.b()\n"
 _SAID += "".join(f"func {name}() {{\n\ta()\n}}\n\n" for name in "ABC")
+
+
+def test_many_edits_from_the_top_down_are_asked_for_from_the_bottom_up() -> None:
+    """To tell what each of thousands means would take minutes; from the bottom up nothing has to be told."""
+    names = [hashlib.sha256(str(n).encode()).hexdigest()[:20] for n in range(2_000)]
+    text = joined(names)
+    parts = tuple(LineRange(n, n, f"{name}\nmore\n") for n, name in enumerate(names, 1))
+    with cpu_below(100):
+        with pytest.raises(OperationError, match="more than 200 edits count lines that others have moved"):
+            apply.apply(parts, text, path="a.txt")
+        edited = apply.apply(parts[::-1], text, path="a.txt")
+    assert edited.text == "".join(f"{name}\nmore\n" for name in names)
+    assert edited.notes == ()
