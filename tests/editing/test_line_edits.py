@@ -190,10 +190,10 @@ def test_many_edits_from_the_top_down_are_asked_for_from_the_bottom_up() -> None
     """To tell what each of thousands means would take minutes; from the bottom up nothing has to be told."""
     names = [hashlib.sha256(str(n).encode()).hexdigest()[:20] for n in range(2_000)]
     text = joined(names)
-    parts = tuple(LineRange(n, n, f"{name}\nmore\n") for n, name in enumerate(names, 1))
+    parts = tuple(LineRange(n, n, f"{name}\n{name[::-1]}\n") for n, name in enumerate(names, 1))
     with cpu_below(100):
         with pytest.raises(OperationError, match="more than 200 edits count lines that others have moved"):
             apply.apply(parts, text, path="a.txt")
         edited = apply.apply(parts[::-1], text, path="a.txt")
-    assert edited.text == "".join(f"{name}\nmore\n" for name in names)
+    assert edited.text == "".join(f"{name}\n{name[::-1]}\n" for name in names)
     assert edited.notes == ()
