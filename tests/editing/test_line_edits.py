@@ -188,7 +188,7 @@ _SAID += "".join(f"func {name}() {{\n\ta()\n}}\n\n" for name in "ABC")
 
 def test_many_edits_from_the_top_down_are_asked_for_from_the_bottom_up() -> None:
     """To tell what each of thousands means would take minutes; from the bottom up nothing has to be told."""
-    names = [hashlib.sha256(str(n).encode()).hexdigest()[:20] for n in range(2_000)]
+    names = ["x" + hashlib.sha256(str(n).encode()).hexdigest()[:20] for n in range(2_000)]
     text = joined(names)
     parts = tuple(LineRange(n, n, f"{name}\n{name[::-1]}\n") for n, name in enumerate(names, 1))
     with cpu_below(100):
