@@ -30,7 +30,7 @@ _LOOP = lazy_pattern(r"\bfor (\w+) in\b")
 # A page writes `>` so, and it opens no quote then; `$$` that a template has halved stands for nothing.
 _QUOTE_MARK = lazy_pattern(r"^(?:&gt; ?)+\S", re.MULTILINE)
 _HALVED = lazy_pattern(r"^\$\n(?:.*\n)*?\$$", re.MULTILINE)
-_BLANKS = lazy_pattern(r"\n(\n+)")
+_BLANKS = lazy_pattern(r"\n((?:[ \t]*\n)+)(.?)")
 # A line that has a blank one before it, and what it then follows.
 _DEFINES = lazy_pattern(
     r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"
@@ -82,6 +82,9 @@ def _proof(block: Block, *, in_code: bool) -> str:
     path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
+    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
+    if _is_halved(block.body, path, is_markdown=is_markdown):
+        return "a $ stands alone where $$ belongs"
     if block.name == "EDIT_FILE":
         is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
         return "the markers of its edit are gone" if is_torn and not in_code else ""
@@ -89,11 +92,8 @@ def _proof(block: Block, *, in_code: bool) -> str:
     words = [line for line in lines if line.strip()]
     if not file_kinds.is_prose(path) and _is_flat(words, path):
         return "its indentation is gone"
-    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
     if is_markdown and _QUOTE_MARK.search(block.body):
         return "its quote marks are HTML entities"
-    if _is_halved(block.body, path, is_markdown=is_markdown):
-        return "a $ stands alone where $$ belongs"
     if in_code:
         return ""
     is_script = block.name == "RUN_COMMAND" and "<<" in block.body
@@ -152,14 +152,18 @@ def _is_shallow(words: list[str]) -> bool:
 def _is_doubled(text: str, blocks: list[Block]) -> bool:
     """Return whether all blank lines of an answer, or of its bodies, are in twos.
 
-    Two between functions of Python say nothing.
+    Two before a line of Python that is not indented say nothing.
     """
-    bodies = [(len(run), path_of(block)) for block in blocks for run in _BLANKS.findall(block.body)]
-    pythons = sum(count == 2 and file_kinds.is_python(path) for count, path in bodies)
-    whole = [len(run) for run in _BLANKS.findall(text.strip())]
+    found = [(match, path_of(block)) for block in blocks for match in _BLANKS.finditer(block.body)]
+    bodies = [match[1].count("\n") for match, _ in found]
+    pythons = sum(
+        match[1].count("\n") == 2 and not match[2].isspace() and file_kinds.is_python(path)
+        for match, path in found
+    )
+    whole = [match[1].count("\n") for match in _BLANKS.finditer(text.strip())]
     return any(
-        len(runs) > max(1, pythons) and not any(count % 2 for count in runs)
-        for runs in (whole, [count for count, _ in bodies])
+        len(runs) > least and not any(count % 2 for count in runs)
+        for runs, least in ((whole, max(1, pythons)), (bodies, pythons))
     )
 
 

@@ -68,7 +68,9 @@ _ANY_TAG = "|".join(commands.HAS_BODY).replace("_", r"\\?_")
 _TAG_OF_BODY = "|".join(tag for tag, has in commands.HAS_BODY.items() if has).replace("_", r"\\?_")
 _ATTEMPT = lazy_pattern(
     r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?"
-    rf"\[\\?(?:/\\?(?:{_TAG_OF_BODY})\\?\]|(?:{_ANY_TAG})[ \t]+\w+[ \t]*=)",
+    rf"\[\\?(?:/\\?(?:{_TAG_OF_BODY})\\?\]|(?:{_ANY_TAG})[ \t]+\w+[ \t]*=)"
+    # The end of a block whose lines a page has joined.
+    rf"|(?<=[^\s\\])\[/(?:{_TAG_OF_BODY})\][ \t]*$",
     re.MULTILINE,
 )
 _BELOW = lazy_pattern(r"\n?(\s*)([^\n]*)")

@@ -70,6 +70,11 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             '[CREATE_FILE path="a.go"]\npackage a\n\n\nvar x = 1\n\n\nvar y = 2\n[/CREATE_FILE]\n',
             "its blank lines are doubled",
         ),
+        ("[RUN_COMMAND]\nls\n\t\n\nls a\n[/RUN_COMMAND]\n", "its blank lines are doubled"),
+        (
+            '[CREATE_FILE path="c.py"]\ndef f():\n    x = 1\n\n\n    return x\n[/CREATE_FILE]\n',
+            "its blank lines are doubled",
+        ),
         (
             '[CREATE_FILE path="c.py"]\nimport os\ndef a():\n    return os\n[/CREATE_FILE]\n',
             "its blank lines are gone",
@@ -136,6 +141,7 @@ def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
             '> 3 [EDIT_FILE path="a.txt"]<<<<<<< SEARCHa=======b>>>>>>> REPLACE[/EDIT_FILE]',
             "was read as prose",
         ),
+        ("[RUN_COMMAND]mkdir -p bin confcat > a\nexit 0EOFls bin[/RUN_COMMAND]", "was read as prose"),
         (
             "python\nCopy code\n\nAnd this:\n\nCopy code\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]",
             "a code block of the chat is empty here",
