@@ -44,7 +44,8 @@ class Mended(Struct):
     `notes` are about the answer as a whole, `notes_of` are by the line of a block's opening tag. `ways`
     are the damages to its tags, each with the line of the first. `doubts` are by line too: why a block
     is not to be executed, and advice. `leads` are the indentation of tags that each line of their body has
-    too, and whether they are an item of a list.
+    too, and whether they are an item of a list. `joints` are where the code block ends
+    within a block, as offsets in the text.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Mended(Struct):
     ways: dict[Damage, int] = field(default_factory=dict)
     doubts: dict[int, tuple[str, str]] = field(default_factory=dict)
     leads: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    joints: dict[int, int] = field(default_factory=dict)
     _scan: Scan | None = None
 
     @property

@@ -16,6 +16,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
 from codingagent.model.results import CUT_OFF
 from codingagent.protocols.tags import scanner, tag_blocks
+from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
@@ -45,13 +46,16 @@ class Joined(Struct, frozen=True):
     lines: int
 
 
-def cut_of(text: str, block: Block) -> str:
+def cut_of(mended: Mended, block: Block, *, is_last: bool) -> str:
     """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,
-    is after it.
+    is after it. One whose code block ends in it was.
     """
-    if block.closed or block.fault or not block.body or _OURS.search(block.body):
+    text = mended.text
+    if joint := mended.joints.get(block.line):
+        return text[block.start : joint].rstrip("\n")
+    if not is_last or block.closed or block.fault or not block.body or _OURS.search(block.body):
         return ""
     rest = text[block.start :].rstrip("\n")
     last = rest.rpartition("\n")[2]
@@ -64,10 +68,11 @@ def cut_of(text: str, block: Block) -> str:
 
 
 def opening_of(text: str, block: Block) -> str:
-    """Return the opening tag of a block at whose end a fence is closed: it may have been cut there."""
-    is_open = not (block.closed or block.fault or _OURS.search(block.body))
-    last = block.body.rstrip("\n").rpartition("\n")[2]
-    return text[block.start :].partition("\n")[0] if is_open and _FENCE.fullmatch(last) else ""
+    """Return the text of a block at whose end a fence is closed: it may have been cut there."""
+    if block.closed or block.fault or _OURS.search(block.body):
+        return ""
+    arrived, _, last = text[block.start :].rstrip("\n").rpartition("\n")
+    return arrived.rstrip("\n") if _FENCE.fullmatch(last) else ""
 
 
 def named(block: Block) -> str:
@@ -78,7 +83,7 @@ def named(block: Block) -> str:
 
 def refusal(cut: str, block: Block) -> OperationError:
     """Return why a cut block is not used; its detail is the lines with which the model is to go on."""
-    lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
+    lines, again = cut.count("\n"), _overlap(cut.partition("\n")[2])
     fact = f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
     advice = ". Send it again from its start"
     if again:
@@ -139,7 +144,8 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     again = tag_blocks.fold_line_ends(text)
     start = len(again) - len(again.lstrip())
     at = first.rfind(cut.rstrip())
-    if at < 0 or not again.startswith(first, start):
+    # What follows a cut between two messages is of the second one.
+    if at < 0 or not again.startswith(first[: at + len(cut.rstrip())], start):
         return None
     before = again[: start + at]
     return Joined("\n" * before.count("\n") + again[start + at :], cut.count("\n"))
@@ -169,7 +175,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
     arrived = _first_lines(cut.partition("\n")[2])
-    for block in blocks if head.name == "CREATE_FILE" and len(arrived) == _FIRST_LINES else ():
+    for block in blocks if head.name == "CREATE_FILE" and arrived else ():
         if block[:2] == head[:2] and not arrived & _first_lines(block.body):
             return SecondHalf(head.name, named(head), block.line, head.attributes, begins=True)
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"

@@ -167,21 +167,24 @@ def read(text: str) -> Reply:
     found = mended.scan
     header = None if found.header is None else header_of(found.header)
     if len(found.blocks) > AT_ONCE:
-        fact = _TOO_MANY.format(count=len(found.blocks))
-        many = Problem(Kind.ANSWER, fact, 1, advice=": send several answers")
+        many = Problem(
+            Kind.ANSWER, _TOO_MANY.format(count=len(found.blocks)), 1, advice=": send several answers"
+        )
         return Reply((many,), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
     done, cut = False, ""
     invented, arrivals = _invented(mended), Arrivals(mended)
     is_whole = all(block.closed for block in found.blocks)
+    last_act = max((block.start for block in found.blocks if block.name != "DONE"), default=0)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
         item = _read_block(block, mended, arrivals, is_whole=is_whole)
-        if block is found.blocks[-1] and not found.ended:
-            cut = continuation.cut_of(mended.text, block)
+        if not cut and block.start >= last_act:
+            is_last = block is found.blocks[-1] and not found.ended
+            cut = continuation.cut_of(mended, block, is_last=is_last)
         if cut:
             if block.name != "DONE":
                 item = _refused(Kind(block.name), continuation.refusal(cut, block), block.line)
@@ -199,8 +202,7 @@ def read(text: str) -> Reply:
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
         unused = []
     if not found.blocks:
-        fact, how = NO_BLOCK
-        items.append(Problem(Kind.ANSWER, fact, 1, detail=_NO_BLOCK_EXAMPLE, advice=how))
+        items.append(Problem(Kind.ANSWER, NO_BLOCK[0], 1, detail=_NO_BLOCK_EXAMPLE, advice=NO_BLOCK[1]))
     items = sorted([*items, *missed], key=lambda item: item.line)
     notes = [*mended.notes, *found.notes, *replaced]
     if unused:

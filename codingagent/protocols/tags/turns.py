@@ -67,7 +67,9 @@ def doubt(mended: Mended) -> None:
             )
         elif is_meant:
             continue
-        elif _is_joined(block, fenced.get(block.start, "")):
+        elif (end := _end_of_fence(block, fenced.get(block.start, ""))) or _has_turn(block):
+            if end:
+                mended.joints[block.line] = text.find("\n", block.start) + 1 + end
             fact, how = "Two messages were copied as one, within this block", ", whole, in one message"
         elif leaked := _leaked(block):
             fact = f"The body ends with {one_line(leaked, 60)}, which is no part of it"
@@ -81,21 +83,25 @@ def path_of(block: Block) -> str:
     return "command.sh" if block.name == "RUN_COMMAND" else dict(block.attributes).get("path", "")
 
 
-def _is_joined(block: Block, fence: str) -> bool:
-    """Return whether the code block of a body ends in it, or the next turn begins."""
+def _end_of_fence(block: Block, fence: str) -> int:
+    """Return where the code block of a body ends in it; 0: nowhere."""
+    # A chat closes the fence that is open where an answer stops; that is no part of the body either.
+    if not fence or (len(fence) == len("```") and file_kinds.is_prose(path_of(block))):
+        return 0
+    close = re.search(rf"^{fence}{fence[0]}*[ \t]*$(?=\s*\S)", block.body, re.MULTILINE)
+    return 0 if close is None else close.start()
+
+
+def _has_turn(block: Block) -> bool:
+    """Return whether the next turn of a chat begins in a body."""
     path, body = path_of(block), block.body
-    ends = len(fence) > len("```") or (fence and not file_kinds.is_prose(path))
-    if ends and re.search(rf"^{fence}{fence[0]}*[ \t]*$", body, re.MULTILINE):
-        return True
     if any(each.search(body) for each in (_TURN, _GO_ON, _RESUMES)):
         return True
-    if not file_kinds.is_program(path):
-        return False
     found = next(filter(None, (each.search(body) for each in (_REST, _TWO_TURNS))), None)
+    if found is None or not file_kinds.is_program(path):
+        return False
     # A comment may say so.
-    return found is not None and (
-        body.count("\n", 0, found.start()) not in file_kinds.lines_of_text(body.split("\n"), path)
-    )
+    return body.count("\n", 0, found.start()) not in file_kinds.lines_of_text(body.split("\n"), path)
 
 
 def _leaked(block: Block) -> str:

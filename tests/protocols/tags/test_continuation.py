@@ -37,13 +37,19 @@ def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
     assert found.cut == WHOLE[len(REPLY) : 300].rstrip("\n")
 
 
-def test_of_a_block_that_a_fence_ends_only_the_opening_is_kept() -> None:
-    """Nothing can be joined to that; but an answer that closes the block is known as its second half."""
+def test_a_block_that_a_fence_ends_is_kept() -> None:
+    """An answer that only closes the block, or opens it and has the rest, is known as its second half."""
     cut = reply.read(f'{REPLY}````\n[CREATE_FILE path="a.py"]\n{BODY}````\n').cut
-    assert cut == '[CREATE_FILE path="a.py"]'
+    assert cut == f'[CREATE_FILE path="a.py"]\n{BODY}'.rstrip()
     rest = f"````\n{BODY[-20:]}[/CREATE_FILE]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n[END]\n````\n"
-    assert continuation.join(cut, rest) is None
-    assert continuation.second_half(cut, rest) is not None
+    (item, _) = joined(cut, rest)
+    assert isinstance(item, Step)
+    assert isinstance(item.operation, CreateFile)
+    assert item.operation.content == BODY
+    for opening in ("", '[CREATE_FILE path="a.py"]\n'):
+        other = f"````\n{opening}x = 1\n[/CREATE_FILE]\n[END]\n````\n"
+        assert continuation.join(cut, other) is None
+        assert continuation.second_half(cut, other) is not None
 
 
 @given(st.integers(len(REPLY) + 60, WHOLE.index("[/CREATE_FILE]") - 1))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.protocols.tags import reply
+from codingagent.protocols.tags import continuation, reply
 from tests.helpers import cpu_below
 from tests.reply_table import execute
 
@@ -49,7 +49,8 @@ def create(path: str, body: str) -> str:
 )
 def test_two_messages_within_one_block_are_not_written(tmp_path: Path, path: str, between: str) -> None:
     first, second = HALVES[path]
-    done = execute(f"{PREFIX}{create(path, first + between + second)}{DONE}", {}, tmp_path)
+    block = create(path, first + between + second)
+    done = execute(f"{PREFIX}{block}{DONE}", {}, tmp_path)
     assert not done.files
     assert "Two messages were copied as one" in done.problems[0].reason
 
@@ -57,16 +58,31 @@ def test_two_messages_within_one_block_are_not_written(tmp_path: Path, path: str
 @pytest.mark.parametrize(
     ("path", "between"),
     [
-        ("a.js", "````\n\nContinuing:\n\n````\n"),
         ("a.yml", "Here is the rest of the file:\n"),
         ("a.go", "User\nwhere is the rest?\nDeepSeek V3\n"),
     ],
 )
-def test_two_code_blocks_within_one_block_are_not_written(tmp_path: Path, path: str, between: str) -> None:
-    block = create(path, f"a:\n{between}  b: 1\n")
-    done = execute(f"````\n{PREFIX}{block}{DONE}````\n", {}, tmp_path)
+def test_nor_into_a_program(tmp_path: Path, path: str, between: str) -> None:
+    first, second = HALVES[path]
+    done = execute(f"{PREFIX}{create(path, first + between + second)}{DONE}", {}, tmp_path)
     assert not done.files
     assert "Two messages were copied as one" in done.problems[0].reason
+
+
+def test_a_code_block_that_ends_in_a_block_cuts_it(tmp_path: Path) -> None:
+    """What arrived is kept, to be gone on with, or for the whole answer once more."""
+    first, second = create("b.txt", "b\n"), "function a() {\n"
+    block = create("a.js", f"{second}````\n\nGo on:\n\n````\n}}\n")
+    text = f"````\n{PREFIX}{first}{block}{DONE}````\n"
+    done = execute(text, {}, tmp_path)
+    assert list(done.files) == ["b.txt"]
+    assert "Cut off inside CREATE_FILE 'a.js': 1 line arrived" in done.problems[0].reason
+    cut = reply.read(text).cut
+    again = f"````\n{PREFIX}{first}{create('a.js', second)}{DONE}````\n".replace("{\n[", "{\n}\n[")
+    whole = continuation.whole_again(text, cut, again)
+    assert whole is not None
+    assert [item.kind.value for item in reply.read(whole.text).items] == ["CREATE_FILE", "DONE"]
+    assert not reply.read(text.replace("[DONE]", "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n[DONE]")).cut
 
 
 @pytest.mark.parametrize(
