@@ -171,34 +171,25 @@ def _anchored(
     file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
 ) -> tuple[list[HunkFit], OperationError | None]:
     """Return the fits at the end of the file that a hunk is from, where it is from one, and why no others."""
-    said = hunk.said
-    at_end = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
+    said, is_one_sided = hunk.said, hunk.said.is_counted and hunk.is_one_sided
     if said.end is not None:
-        fault = _elsewhere(file, hunk, fits, "the end of the file, as it says,", "below")
-        return at_end, None if at_end or not fits else fault
-    if not fits or not said.is_counted or not hunk.is_one_sided:
-        return fits, None
-    if hunk.trail and (said.old_start or 0) <= 1:
-        anchored, side, where = [fit for fit in fits if not fit.start], "above", "the top"
-    elif hunk.lead and is_last:
-        anchored, side, where = at_end, "below", "the end"
+        where, side = "the end of the file, as it says,", "below"
+    elif is_one_sided and hunk.trail and (said.old_start or 0) <= 1:
+        where, side = "the top of the file, having no context above its changes,", "above"
+    elif is_one_sided and hunk.lead and is_last:
+        where, side = "the end of the file, having no context below its changes,", "below"
     else:
         return fits, None
-    if anchored or not hunk.only_adds:
-        return anchored or fits, None
-    return [], _elsewhere(
-        file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side
-    )
-
-
-def _elsewhere(
-    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], where: str, side: str
-) -> OperationError:
+    last = len(file.lines)
+    anchored = [f for f in fits if (f.start + f.count == last if side == "below" else not f.start)]
+    if anchored or not fits:
+        return anchored, None
+    if said.end is None and not hunk.only_adds:
+        return fits, None
     spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
-    return OperationError(
-        f"{hunk.label} belongs at {where} and its lines are not there",
-        nearest.around(file.lines, spans),
-        advice=f"; add the lines that follow {side}",
+    fact = f"{hunk.label} belongs at {where} and its lines are not there"
+    return [], OperationError(
+        fact, nearest.around(file.lines, spans), advice=f"; add the lines that follow {side}"
     )
 
 
