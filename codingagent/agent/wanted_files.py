@@ -17,7 +17,7 @@ from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.agent.spelling import Spellings
 from codingagent.context import choose, eligible, rank, show
-from codingagent.context.blocks import lines_meant, lines_of
+from codingagent.context.blocks import lines_meant
 from codingagent.context.choose import Chosen
 from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
@@ -30,7 +30,6 @@ from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
-from codingagent.prompt.tokens import estimate
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.real_paths import typed_in, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -294,7 +293,7 @@ class Guess:
             chosen = self._choose(tokens)
             relied = self._relied()
             self.chosen = [part for each in chosen if (part := self._unseen(each, is_anew=is_anew))]
-            text = show.for_model(self.chosen, self._texts, "" if is_anew else relied)
+            text = show.for_model(self.views, "" if is_anew else relied)
             is_told = self._wanted.asks or (self._wanted.is_taught and not is_anew)
             edit_it = "" if is_told else show.EDIT_IT
             if (asked := self.to_ask_for) and not relied:
@@ -306,15 +305,14 @@ class Guess:
                 return text
             tokens //= 2
         self.chosen = []  # what the chat has is said all the same
-        return "" if is_anew else show.for_model([], {}, relied)[:room]
+        return "" if is_anew else show.for_model([], relied)[:room]
 
     def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
         path = part.file.path
         if path not in self._held:
             return part
         shown = () if is_anew else self._held[path].unseen(part.shown, self._texts[path])
-        lines = lines_of(self._texts[path])
-        tokens = estimate("\n".join(lines[line - 1] for line in shown))
+        tokens = round(part.tokens * len(shown) / len(part.shown))
         return structs.replace(part, shown=shown, tokens=tokens) if shown else None
 
     def _relied(self) -> str:

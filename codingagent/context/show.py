@@ -1,6 +1,6 @@
 """Write a choice of parts for the model, one line a file for the person, one object a part for programs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -32,13 +32,12 @@ _AROUND_LINES = 120
 _DATA_HEAD, _DATA_TAIL = 20, 10
 
 
-def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str], relied: str = "") -> str:
-    """Return the choice as a request shows it, of the texts it was chosen from; nothing for no files.
+def for_model(views: Sequence[FileView], relied: str = "") -> str:
+    """Return the choice as a request shows it, files with the `lines` of them to show; nothing for no files.
 
     `relied` says what is not shown, since the chat has it.
     """
-    parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
-    shown = "".join(unclipped(parts))
+    shown = "".join(unclipped(some_lines(view, view.lines) for view in views))
     # A chat that has parts already was told what they are, but perhaps by a question.
     note = f"## Chosen Files\n{relied}" if relied else _NOTE
     return f"{note}{EDIT_IT}\n\n{shown}\n" if shown else f"{note}\n\n" if relied else ""
@@ -59,8 +58,12 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
 
 
 def some_lines(view: FileView, shown: Sequence[int]) -> FileView:
-    """Return some lines of a whole file; what the gaps define is said."""
-    return replace(_part(view.path, view.text, shown), digest=view.digest, lines=shown)
+    """Return some lines of a whole file, or all; what the gaps define is said."""
+    total = len(lines_of(view.text))
+    count = f"{total:,} {plural(total, 'line')}"
+    about = count if len(shown) == total else f"parts of {count}"
+    body = _body(view.path, view.text, shown)
+    return replace(view, text=body, first_line=0, total_lines=total, about=about, lines=shown)
 
 
 def ends_of(view: FileView) -> FileView:
@@ -69,7 +72,7 @@ def ends_of(view: FileView) -> FileView:
     if total <= 2 * sum(ends):
         return view
     shown = (*range(1, ends[0] + 1), *range(total - ends[1] + 1, total + 1))
-    return _part(view.path, view.text, shown)
+    return some_lines(view, shown)
 
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
@@ -86,13 +89,6 @@ def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
         return view
     reach = min(*frame, first, end - 1), max(*frame, first, end - 1)
     return replace(view, above=above, below=below, reach=reach)
-
-
-def _part(path: str, text: str, shown: Sequence[int]) -> FileView:
-    total = len(lines_of(text))
-    count = f"{total:,} {plural(total, 'line')}"
-    about = count if len(shown) == total else f"parts of {count}"
-    return FileView(path, _body(path, text, shown), 0, total, about=about)
 
 
 def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int = 0) -> str:

@@ -131,6 +131,12 @@ def _asked(repository: Path, name: str) -> tuple[str, tuple[Hunk, ...]] | None:
     return (message, hunks) if is_task else None
 
 
+def task_of(repository: Path, name: str, message: str, blobs: dict[str, str | None]) -> Task:
+    """Return a commit as a task of another message; `blobs` keeps the texts of files."""
+    diff = _git(repository, "diff", "-U0", "--no-renames", "--diff-filter=M", "--no-color", f"{name}^", name)
+    return _task(repository, name, message, _hunks(diff.decode("utf-8", "replace")), blobs)
+
+
 def _task(
     repository: Path,
     name: str,

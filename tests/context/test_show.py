@@ -14,15 +14,19 @@ def part(*shown: int, total: int = 120, **about: object) -> Chosen:
 
 
 def shown(part: Chosen, text: str) -> str:
-    return for_model([part], {"shop/cart.py": text}).partition("\n\n")[2].removesuffix("\n")
+    return for_model([view(text, part)]).partition("\n\n")[2].removesuffix("\n")
+
+
+def view(text: str, part: Chosen) -> FileView:
+    return FileView("shop/cart.py", text, 1, text.count("\n"), lines=part.shown)
 
 
 def test_the_model_is_told_of_the_guess() -> None:
     """It says "by a guess", and asks for what is missing before an edit; no files, no words."""
-    said = for_model([part(3)], {"shop/cart.py": TEXT})
+    said = for_model([view(TEXT, part(3))])
     assert "guessed" in said
     assert "READ_FILE" in said
-    assert for_model([], {}) == ""
+    assert for_model([]) == ""
 
 
 def test_a_part_is_marked_and_a_gap_says_what_is_in_it() -> None:
