@@ -55,7 +55,7 @@ def _found(text: str, path: str) -> list[Secret]:
 # and for each request, and a whole request holds what a short one holds; each needs a hundred searches.
 _CACHES = [
     (most, lru_cache(remembered)(lambda text, path: tuple(_found(text, path))))
-    for most, remembered in ((300, 4096), (20_000, 128), (400_000, 2))
+    for most, remembered in ((300, 4096), (20_000, 128), (2_000_000, 4))
 ]
 
 

@@ -8,7 +8,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.rules import any_of, words
-from codingagent.secrets.texts import places
+from codingagent.secrets.texts import likely
 
 NAMES = words("files")
 """Names of files and folders of credentials, in lower case, without a leading dot or underscore."""
@@ -93,7 +93,7 @@ class Copies:
     def __init__(self, lines: Iterable[str] = (), paths: Iterable[str] = ()) -> None:
         self.lines, self.paths = {*lines}, {*paths}
         self._variables: dict[str, set[str]] = {}
-        self._read = 0
+        self._likely, self._read = likely(()), 0
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
         """Return whether a file holds secrets, by its name or because a secret file holds or held the same.
@@ -130,9 +130,12 @@ class Copies:
                 is_plain = value.isalpha() or values.is_plain(value) or is_setting(each.name)
                 if len(each.name) > 1 and not is_plain and len(self._variables) < 1_000:
                     self._variables.setdefault(each.name, set()).add(value)
-        for name, known in self._variables.items():
-            for at in places(text, name):
-                found = _TO_VALUE.match(text, at + len(name))
+            self._likely = likely(self._variables)
+        lengths = {*map(len, self._variables)}
+        for at in map(re.Match.start, self._likely.finditer(text)):
+            for length in lengths:
+                known = self._variables.get(text[at : at + length], ())
+                found = _TO_VALUE.match(text, at + length) if known else None
                 start = found.end() if found else len(text)
                 ends = (start + len(value) for value in known if text.startswith(value, start))
                 yield from ((start, end) for end in ends if not text[end : end + 1].isalnum())

@@ -6,7 +6,7 @@ A known value may be escaped, quoted or encoded, whole or cut.
 import re
 from base64 import b64decode
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from operator import is_
 from typing import Any
@@ -27,6 +27,8 @@ ENCODED = lazy_pattern(
 # Half of a longer one, as a line's end or a program leaves it, says too much.
 _SHORTEST_HALF = 16
 _CODECS = ("utf-8", "cp1252", "utf-16-le", "cp1251", "gb18030", "cp932", "euc-kr", "euc-jp", "big5")
+# Characters that all of them write as they are.
+_SAME = lazy_pattern(r"[A-Za-z0-9_.-]*")
 _HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 Places = dict[str, list[int]]
 """Where words are in a text; one that is not in it has no entry."""
@@ -40,6 +42,12 @@ def places(text: str, word: str, step: int = 0) -> list[int]:
         found.append(at)
         at = text.find(word, at + (step or len(word)))
     return found
+
+
+def likely(words: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches, empty, where one of some words may begin: its characters are those of any of them."""
+    classes = (f"[{''.join(map(re.escape, sorted({*column})))}]" for column in zip(*words, strict=False))
+    return re.compile(f"(?={''.join(classes) or '(?!)'})")
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
@@ -77,6 +85,8 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 def forms_of(value: str) -> list[str]:
     """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
+    if _SAME.fullmatch(value):
+        return [value]
     # Imported late: most sessions have no known value.
     import json
     from html import escape

@@ -84,6 +84,7 @@ def _consonants(word: str) -> int:
     return max(map(len, _VOWELS.split(word.lower().replace("ngth", "e").replace("ght", "e"))))
 
 
+@lru_cache(1000)
 def is_random(value: str) -> bool:
     """Return whether letters and digits alternate as they do in no word."""
     pieces = _PIECE.findall(value)
@@ -95,7 +96,11 @@ def is_random(value: str) -> bool:
         mixed = len(pieces) * 3.2 > len(value) or capitals > 2
         mixed = mixed or (len(runs) > 1 and sum(runs[-2:]) > 7)
         return len(value) == letters >= 16 and mixed
-    if len(value) >= 16 and value.isalnum() and max(map(_consonants, pieces)) > 3:
+    if (
+        len(value) >= 16
+        and value.isalnum()
+        and any(_consonants(each) > 3 for each in pieces if len(each) > 3)
+    ):
         return True
     return len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10)
 
