@@ -46,11 +46,11 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._views = Views(context.workspace)
-        self._listed: list[list[str]] | None = None
+        self._listed: str | None = None
 
     def begin(self) -> None:
         """Begin an answer: until it changes something, the files are listed once for all of its patterns."""
-        self._listed = []
+        self._listed = ""
 
     def perform(self, order: Order, approved: str = "") -> Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
@@ -62,7 +62,7 @@ class Executor:
         """
         operation, log = order.operation, self._context.log
         if operation.changes and self._listed:
-            self._listed.clear()
+            self._listed = ""
         try:
             plan = self.plan(order)
             if not isinstance(plan, Plan):
@@ -167,12 +167,10 @@ class Executor:
             self._views.view(path, *lines)
             self._ask_to_show(path)
             return FileRequested(path, (path,), *lines)
-        fits = paths.glob_matcher(path)
-        listed = self._listed or [[*filter(paths.is_utf8, workspace.listing().files)]]
+        listing = self._listed or "\0".join(("", *filter(paths.is_utf8, workspace.listing().files), ""))
         if self._listed is not None:
-            self._listed[:] = listed
-        files = filter(fits, listed[0])
-        found = sorted(each for each in files if documents.is_asked_for(each, path))
+            self._listed = listing
+        found = sorted(x for x in paths.matches(path, listing) if documents.is_asked_for(x, path))
         readable = list(filter(self._context.may_read, found))
         if not readable:
             which = "that the policy lets be read " if found else ""

@@ -8,13 +8,15 @@ file is in exactly one block.
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern, sections
 
 # Longer blocks are cut into pieces, of about so many lines.
 _LONG_LINES, _PIECE_LINES = 40, 20
+# A file of more definitions is made by a program: it is cut into pieces alone.
+_MOST_HEADS = 10_000
 # What begins a definition, by the endings of files. The first group that takes part is the name. A pattern
 # without leading blanks matches at the margin only; one may hold that of another ending.
 _DEFINITIONS = {
@@ -69,7 +71,8 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     # At what stands at the outermost level, and at the members of classes.
     cuts = [CodeBlock(1, 0)]
     within: list[_Definition] = []
-    for head in _heads(path, lines):
+    heads = [*islice(_heads(path, lines), _MOST_HEADS + 1)]
+    for head in heads if len(heads) <= _MOST_HEADS else ():
         while within and within[-1].depth >= head.depth:
             within.pop()
         is_cut = all(each.has_members for each in within) and (within or not head.depth)

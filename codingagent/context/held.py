@@ -1,12 +1,12 @@
 """Tell which lines of a file the chat has, so that they are not sent again."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
 from msgspec import Struct
 
 from codingagent.context.blocks import lines_of
+from codingagent.editing.nearest import steps
 
 # Shown around a change to lines that the chat has.
 _FRAME_LINES = 3
@@ -33,7 +33,7 @@ def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
     """
     before, after = lines_of(old), lines_of(new)
     kept, changed = set[int](), set[int]()
-    for tag, i, i_end, j, j_end in difflib.SequenceMatcher(None, before, after).get_opcodes():
+    for tag, i, i_end, j, j_end in steps(before, after):
         if tag == "equal":
             kept |= {j + line - i for line in range(i + 1, i_end + 1) if line in lines}
         elif not lines or set(lines).isdisjoint(range(i, i_end + 2)):

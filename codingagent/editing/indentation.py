@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
+from codingagent.editing.nearest import steps
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept, Rule
 from codingagent.model.patterns import lazy_pattern
@@ -22,8 +23,6 @@ from codingagent.model.plain_text import blanks
 _LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300
 TAB_WIDTHS = (2, 3, 4, 8)
-# Comparing takes time that grows with the square.
-_COMPARED_LINES = 2000
 _ITEM = lazy_pattern(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
 CLOSER = lazy_pattern(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
@@ -105,11 +104,7 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     if Kept.INDENTATION in arrival.kept or max(map(depth, moves.leads)) > 1:
         return False
     old, new = list(ground.replaced), moves.new
-    if len(old) > _COMPARED_LINES or len(new) > _COMPARED_LINES:
-        return False
-    keys = [*map(_key, old)], [*map(_key, new)]
-    steps = difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
-    for _, a, a_end, b, b_end in steps:
+    for _, a, a_end, b, b_end in steps([*map(_key, old)], [*map(_key, new)]):
         there = [line for line in old[a:a_end] if line.strip()] or [
             _last_line(old[:a]) or _line_above(ground),
             _last_line(old[a_end:][::-1]) or _line_below(ground),

@@ -6,7 +6,6 @@ fits counts: at one place only, and all that fit must come to the same text. REP
 undone alike, or refused where a new line may be meant.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 
@@ -22,6 +21,7 @@ from codingagent.editing.nearest import (
     clip,
     common_ends,
     nearest,
+    steps,
 )
 from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, Sought, only
 from codingagent.errors import OperationError
@@ -235,9 +235,8 @@ def check_flush(sought: Sought, place: Place, lines: list[str]) -> None:
     kept = [index for index in new if sought.replace[index] in known]
     if not kept and len(new) <= sum(1 for line in sought.search if line.strip()):
         return
-    steps = difflib.SequenceMatcher(None, sought.search, sought.replace, autojunk=False)
     alike: set[int] = set()
-    for kind, a, a_end, b, b_end in steps.get_opcodes():
+    for kind, a, a_end, b, b_end in steps(sought.search, sought.replace):
         if kind == "replace" and a_end - a == b_end - b:
             pairs = zip(sought.search[a:a_end], range(b, b_end), strict=True)
             alike |= {i for old, i in pairs if indentation.is_alike(old, sought.replace[i])}

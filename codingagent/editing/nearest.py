@@ -2,8 +2,8 @@
 
 import difflib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, groupby
 from operator import ne
 
 from codingagent.model.plain_text import without_halves
@@ -17,6 +17,8 @@ SHOWN_LINE_CHARACTERS = 300
 _COMMON_LINE_COUNT = 50
 _FUZZY_LIMIT_LINES = 3000
 _DIFFERENCE_LIMIT_LINES = 30
+# Lines before times lines after: of more, difflib takes time that grows with the square.
+_COMPARED = 1_000_000
 
 
 def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
@@ -89,6 +91,26 @@ def clip(line: str) -> str:
     # Stray bytes of the file can't be sent.
     line = without_halves(line)
     return line if len(line) <= SHOWN_LINE_CHARACTERS else f"{line[:SHOWN_LINE_CHARACTERS]}…"
+
+
+def steps(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield how lines become others, as difflib tells it; but only in place where that would take long.
+
+    Of lines that are not as many as before, all between equal ends are one step then.
+    """
+    if len(old) * len(new) <= _COMPARED:
+        yield from difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        return
+    head, tail = common_ends(old, new)
+    ends = len(old) - tail, len(new) - tail
+    yield "equal", 0, head, 0, head
+    if len(old) != len(new):
+        yield "replace", head, ends[0], head, ends[1]
+    else:
+        for is_equal, run in groupby(range(head, ends[0]), lambda at: old[at] == new[at]):
+            first, end = (lines := [*run])[0], lines[-1] + 1
+            yield "equal" if is_equal else "replace", first, end, first, end
+    yield "equal", ends[0], len(old), ends[1], len(new)
 
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:

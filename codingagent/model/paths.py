@@ -153,6 +153,24 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     return lambda path: names_fit(wanted, unicodedata.normalize("NFC", path).split("/"))
 
 
+def matches(glob: str, listing: str) -> list[str]:
+    """Return which paths match a glob, of a listing: each between two NUL.
+
+    Most are never looked at: only those that have the longest run of plain characters of the glob.
+    """
+    fits, found = glob_matcher(glob), list[str]()
+    plain = max(re.split(r"[*?/]+", unicodedata.normalize("NFC", glob)), key=len)
+    if not (plain and unicodedata.is_normalized("NFC", listing)):
+        return [path for path in listing.split("\0") if path and fits(path)]
+    at = listing.find(plain)
+    while at >= 0:
+        end = listing.index("\0", at)
+        path = listing[listing.rindex("\0", 0, at) + 1 : end]
+        found += [path] * fits(path)
+        at = listing.find(plain, end)
+    return found
+
+
 ANY_FOLDERS = "**"
 
 

@@ -33,8 +33,10 @@ from codingagent.protocols.foreign.file_names import (
 from codingagent.protocols.foreign.headings import Headings, only
 from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
 from codingagent.protocols.tags import tag_blocks
-from codingagent.protocols.tags.reply import BLOCK_LINE
+from codingagent.protocols.tags.reply import BLOCK_LINE, Problem
 
+# Each is looked at for a file, and for its name in the lines above.
+_FENCES = 20_000
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
 _STARTS = ("```", "~~~", "[", "%%", "===", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
@@ -54,6 +56,9 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
 
     The text has no commands of ours, or `BLOCK_LINE` in the place of each.
     """
+    if (count := text.count("\n```")) > _FENCES:
+        fact = f"The answer has {count} code fences: too many to be intended"
+        return ForeignAnswer((Problem(Kind.ANSWER, fact, 1, advice="; send operations"),), ())
     lines = tag_blocks.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
     return _AnswerReader(blocks.unwrapped(lines), Files(files)).run()
 
