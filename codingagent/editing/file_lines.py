@@ -29,6 +29,8 @@ class FileLines(list[str]):
         super().__init__(lines)
         self._facts: dict[Hashable, object] = {}
         self._states: list[TextState] = []
+        self._common: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+        """Where was found what is in many places: an edit is looked for in several ways."""
         self._near = 0
         """Where something was found last: the next edit is likely to be below."""
         self._parsed = 0
@@ -50,6 +52,7 @@ class FileLines(list[str]):
             self.bare_counts.update(bare)
             self.bare[start:end] = bare
         self._put_states(start, end, new)
+        self._common.clear()
         self[start:end] = new
 
     def once(self, what: Hashable, work: Callable[[Self], T]) -> T:
@@ -85,7 +88,10 @@ class FileLines(list[str]):
         wanted = [*search]
         rarest = min(range(len(wanted)), key=lambda at: counts[wanted[at]])
         if (count := counts[wanted[rarest]]) > _COMMON:
-            return _positions(_framed(there), wanted)
+            key = is_bare, tuple(wanted)
+            if key not in self._common:
+                self._common[key] = _positions(_framed(there), wanted)
+            return self._common[key]
         found: list[int] = []
         for at in self._where(there, wanted[rarest], count):
             start = at - rarest

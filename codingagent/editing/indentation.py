@@ -299,10 +299,8 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     if len(extra) == 1 and any(map(str.strip, moves.fresh)):
         more = extra.pop()
         return more.isspace() and len(shift) >= least + len(more)
-    if moves.parses is not None:
-        return False
     is_no_deeper = min(map(len, moves.old_leads), default=99) >= len(shift)
-    if is_no_deeper or 0 in ground.text_among(moves.new):
+    if is_no_deeper or moves.parses is not None or 0 in ground.text_among(moves.new):
         return False
     before, first = _line_above(ground), _last_line(moves.new[::-1])
     step = depth(first) - depth(before)

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -80,14 +81,15 @@ def written(text: str, new: str) -> str:
     # Who writes the whole file may leave out the line of an empty cell.
     both = zip(lines, pieces[2::2], strict=True)
     bodies = [body or "\n" * (line in cells) for line, body in both]
-    parts, at = [], 0
+    parts, at, is_ascii = [], 0, text.isascii() and "\\u" in text
     for (line, before), after in zip(sections, bodies, strict=True):
         if before == after:
             continue
         if (cell := cells.get(line)) is None:
             raise OperationError("outputs of a notebook can't be edited", advice=": edit its cells")
         style = _style(text, (cell, *cells.values()))
-        parts += [text[at : cell.start], _spliced(text, cell, after.removesuffix("\n"), style)]
+        made = _spliced(text, cell, after.removesuffix("\n"), style, is_ascii=is_ascii)
+        parts += [text[at : cell.start], made]
         at = cell.end
     result = "".join((*parts, text[at:]))
     again = _read(result)
@@ -204,13 +206,9 @@ def _style(text: str, cells: Iterable[_Cell]) -> tuple[str, str, str]:
     return "", ", ", ""
 
 
-def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str]) -> str:
+def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str], *, is_ascii: bool) -> str:
     """Return the JSON of a cell's new text: strings of lines that stay are kept as they are written."""
-    is_ascii = text.isascii() and "\\u" in text
-
-    def quoted(line: str) -> str:
-        return json.dumps(line, ensure_ascii=is_ascii)
-
+    quoted = partial(json.dumps, ensure_ascii=is_ascii)
     if text[cell.start] != "[":
         return quoted(source)
     spans = _members(text, cell.start).values()

@@ -44,7 +44,7 @@ def parted(notes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def joined(lines: Iterable[str]) -> str:
     """Return lines as a text, each of them ended."""
-    return "".join(f"{line}\n" for line in lines)
+    return "\n".join((*lines, ""))
 
 
 def estimated(tokens: int) -> str:

@@ -10,6 +10,7 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from codingagent.checkpoints.history import steps
 from codingagent.cli import tables
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import options
@@ -137,21 +138,23 @@ def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Sec
 
 def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, dict[str, tuple[int, int]]]:
     """Return the added and removed lines of the latest turns, as far as known."""
-    from codingagent.checkpoints import undo
-
     found: dict[int, dict[str, tuple[int, int]]] = {}
     ended = (each for each in records if isinstance(each, TurnEnded))
     many = {each.sequence for each in ended if len(each.changed) > _COUNTED}
+    # Older turns need no exact counts, and where many files changed they help nobody.
+    differing = (each for each in steps(records)[-20:] if each.sequence and each.before != each.after)
+    counted = {each.after: each for each in differing if each.sequence not in many}
+    few = [(each.before, newer) for newer, each in counted.items() if newer]
+    if not few:
+        return found
+    from codingagent.checkpoints import undo
+
     with (
         contextlib.suppress(CodingAgentError),
-        undo.history_of(home, state, records) as (kept, all_),
+        undo.history_of(home, state, records) as (kept, _),
     ):
-        # Older turns need no exact counts, and where many files changed they help nobody.
-        differing = (each for each in all_[-20:] if each.sequence and each.before != each.after)
-        steps = {each.after: each for each in differing if each.sequence not in many}
-        few = [(each.before, newer) for newer, each in steps.items() if newer]
         for newer, told in kept.counts_of(few):
-            counts = found.setdefault(steps[newer].sequence, {}) if newer else {}
+            counts = found.setdefault(counted[newer].sequence, {}) if newer else {}
             for path, (added, removed) in told.items():
                 before = counts.get(path, (0, 0))
                 counts[path] = (before[0] + added, before[1] + removed)
