@@ -32,11 +32,11 @@ def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
     If `is_own`, the chat itself made what changed.
     """
     before, after = lines_of(old), lines_of(new)
-    kept, changed = set[int](), set[int]()
+    kept, changed, lines = set[int](), set[int](), frozenset(lines)
     for tag, i, i_end, j, j_end in steps(before, after):
         if tag == "equal":
             kept |= {j + line - i for line in range(i + 1, i_end + 1) if line in lines}
-        elif not lines or set(lines).isdisjoint(range(i, i_end + 2)):
+        elif lines.isdisjoint(range(i, i_end + 2)):
             continue
         elif is_own:
             kept |= {*range(j + 1, j_end + 1)}

@@ -74,7 +74,9 @@ def test_sixty_edits_look_at_each_line_of_a_file_a_few_times(name: str, path: st
         lines = [f"    value_{n} = left[{n}] + right_{n}" if n % 9 else f"def f_{n}():" for n in range(count)]
         chosen = [n for n in range(0, 240, 4) if n % 9]
         if name == "by number":
-            change = tuple(LineRange(n + 1, n + 1, f"{lines[n]}  # new\n") for n in chosen)
+            change: tuple[LineRange | Replacement, ...] = tuple(
+                LineRange(n + 1, n + 1, f"{lines[n]}  # new\n") for n in chosen
+            )
         else:
             change = tuple(Replacement(*EDITS[name](lines[n])) for n in chosen)
         text = "".join(f"{line}\n" for line in lines)

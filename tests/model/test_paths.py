@@ -1,5 +1,7 @@
 """What a path may say as text: specification 003, path sandboxing, and Design, the workspace."""
 
+import random
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from tests import golden
-from tests.helpers import cpu_below
+from tests.helpers import calls_of, cpu_below
 from tests.rows import each_row
 
 _PIECES = st.sampled_from(
@@ -110,3 +112,17 @@ def test_shown_text_is_one_short_printable_line(text: str) -> None:
     assert len(shown) <= 200 * 10 + 1
     if text.isprintable() and len(text) <= 200:
         assert shown == text
+
+
+def test_a_glob_finds_in_a_listing_what_it_fits() -> None:
+    """2,000 patterns in 2,000 files: most names need no look."""
+    luck = random.Random(1)
+    signs = ("a", "b", "\u00e9", "e\u0301", "K", "\u212a", "/", ".", "\n")
+    for _ in range(3_000):
+        names = [*{"".join(luck.choices(signs, k=luck.randint(1, 6))) for _ in range(6)}]
+        glob = "".join(luck.choices((*signs, "*", "**", "?"), k=luck.randint(1, 5)))
+        found = paths.matches(glob, "\0".join(("", *names, "")))
+        assert found == [*filter(paths.glob_matcher(glob), names)]
+    listing = "\0".join(("", *(f"d/file_{n}.txt" for n in range(2_000)), ""))
+    fits = calls_of(paths.names_fit, lambda: [paths.matches(f"d/*_{n}.txt", listing) for n in range(200)])
+    assert fits < 500
