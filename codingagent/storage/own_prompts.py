@@ -59,8 +59,7 @@ def named(name: str, workspace: Path) -> Prompt:
     """Return a prompt; UsageError lists those that there are."""
     found = prompts(workspace)
     if name not in found:
-        none = f"there is none yet; write it as {folder_of_own() / 'NAME.md'}"
-        there = f"there are {', '.join(found)}" if found else none
+        there = f"there are {', '.join(found)}" if found else f"write it as {folder_of_own() / 'NAME.md'}"
         raise UsageError(f"there is no prompt '{name}'; {there}")
     return found[name]
 

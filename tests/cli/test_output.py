@@ -543,3 +543,20 @@ def test_doctor_says_which_characters_the_terminal_can_show(waiting: Path) -> No
     assert "✓ encoding   utf-8 on the screen\n" in text
     text = seen(waiting, "doctor", columns=100, kind="ascii").text
     assert "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+
+
+def test_what_the_model_is_to_do_is_not_on_the_persons_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor in the log; the request has it, also where other notes stand beside it."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
+    drop(home, '[CREATE_FILE path="a.py" new="1"]\ndef f(:\n[/CREATE_FILE]\n')
+    capsys.readouterr()
+    assert run(home, "resume", "--once") == 0
+    assert run(home, "log") == 0
+    said = capsys.readouterr().out
+    assert said.count("note: it can't be parsed, line 1") == 2
+    assert "what follows in your answer" not in said
+    told = next((home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+    assert ": correct it, unless what follows in your answer does" in told
