@@ -255,13 +255,15 @@ class PersonsRepository:
         states = checkpoints.states(places.values())
         now = {path: states[place] for path, place in places.items()}
         others = {path: chain for path, chain in chains.items() if now[path] != chain[-1][1]}
-        as_head = self._as_head(head.keys() & index.keys() & others.keys())
+        if as_head := head.keys() & index.keys() & others.keys():
+            as_head = as_head.difference(self._unlike("diff-index", "HEAD"), *self._hidden().values())
         kept: dict[str, Sequence[tuple[State | None, State | None]]] = {**chains}
         for path, chain in others.items():
             ends = [state for change in chain for state in change]
-            is_gone = now[path] is None and (path in index or path not in head)
-            count = 0 if is_gone else len(chain)
-            if now[path] in ends:
+            count = len(chain)
+            if now[path] is None:  # a deletion between two steps was the session's
+                count *= path in head and path not in index
+            elif now[path] in ends:
                 count = (len(ends) - ends[::-1].index(now[path])) // 2
             kept[path] = chain[: 0 if path in as_head else count]
         out = {path for path, chain in kept.items() if not chain}
@@ -273,12 +275,6 @@ class PersonsRepository:
         told = ((why, [places[path] for path in paths]) for why, paths in words.items() if paths)
         left = [f"{named(paths)}: {why}" for why, paths in told]
         return {path: chain for path, chain in kept.items() if chain}, gone, left
-
-    def _as_head(self, paths: Collection[str]) -> set[str]:
-        """Return those tracked files that are on disk as in HEAD, of which git says so."""
-        if not paths:
-            return set()
-        return {*paths}.difference(self._unlike("diff-index", "HEAD"), *self._hidden().values())
 
     def _unlike(self, *asked: str) -> set[str]:
         """Return the files that are on disk otherwise than where git is asked to look."""

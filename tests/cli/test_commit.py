@@ -578,6 +578,16 @@ def test_what_the_person_took_back_is_not_committed(repository: Repository) -> N
     assert repository.status == []
 
 
+def test_a_rename_after_an_undo_is_the_persons(repository: Repository) -> None:
+    """The session's own deletion of the file was undone before: it is not committed again."""
+    repository.begin()
+    repository.turn(MOVED + DONE)
+    assert run_here("undo", folder=repository.root).returncode == 0
+    repository.git("mv", "cart.py", "newer.py")
+    assert "there is nothing to commit" in repository.commit(ok=2)
+    assert repository.status == ["R  cart.py -> newer.py"]
+
+
 def test_the_message_is_edited(repository: Repository) -> None:
     """It has all that was done since the last commit; an emptied one makes no commit.
 
