@@ -309,7 +309,8 @@ class Requests:
                 runs = tuple(spans(view.numbers))
                 held[view.path] = entries.ShownPart(view.path, view.digest, runs)
         lines = {path: (a, b) for path, a, b in file_contents.lines_shown(text, material.files)}
-        for part in () if guess is None else guess.chosen:
+        chosen = () if guess is None else guess.chosen
+        for part in chosen:
             lines[part.file.path] = (min(part.shown), max(part.shown))
         lines |= {path: (1, 0) for path in whole if path not in lines}  # in events as JSON, some
         data, short = (each.encode("utf-8", "replace") for each in (text, brief))
@@ -324,7 +325,7 @@ class Requests:
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
         shown = tuple(entries.ShownFile(*each) for each in whole.items())
-        parts = () if guess is None else guess.parts
+        parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
         written = (self.session.sequence, now(), shown, parts, egress, beside, tuple(held.values()))
         self.log.record(entries.RequestWritten(*written))

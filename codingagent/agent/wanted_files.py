@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -259,11 +258,6 @@ class Guess:
         return [structs.replace(self._shown[part.file.path], lines=part.shown) for part in self.chosen]
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """Return the paths of those of which only a part is shown."""
-        return tuple(part.file.path for part in self.chosen if not part.is_whole)
-
-    @property
     def likely(self) -> list[str]:
         """Return the best files of the order, and those that were changed lately."""
         lately = (path for commit in self._log[:_LATELY_COMMITS] for path in commit.paths)
@@ -361,10 +355,6 @@ class Guess:
                 f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"
                 " --attach adds others"
             )
-
-    def parts_as_json(self) -> Iterator[dict[str, Any]]:
-        """Yield an object a part, as `show.for_programs`."""
-        return show.for_programs(self.chosen, time.time())
 
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""

@@ -77,25 +77,21 @@ def ends_of(view: FileView) -> FileView:
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
     """Return lines of a file with its imports, what they stand in, and what the gaps define."""
-    lines, first = lines_of(text), view.first_line
-    end = first + view.text.count("\n")
-    depth = next((depth_of(line) for line in lines[first - 1 : end - 1] if line.strip()), 0)
-    within = [each for each in blocks(view.path, text) if each.first <= first <= each.last]
+    lines, own = lines_of(text), view.numbers
+    depth = next((depth_of(lines[line - 1]) for line in own if lines[line - 1].strip()), 0)
+    within = [each for each in blocks(view.path, text) if each.first <= own[0] <= each.last]
     frame = {line for each in within for line in each.around if depth_of(lines[line - 1]) < depth}
     frame |= imports(lines) if imported else set()
-    above = _body(view.path, text, sorted(each for each in frame if each < first), 0, first)
-    below = _body(view.path, text, sorted(each for each in frame if each >= end), end - 1)
-    if not frame and ": " not in above + below:  # the heading's numbers say as much
+    around = some_lines(replace(view, text=text), sorted(frame.union(own)))
+    if not frame and ": " not in around.text.replace(view.text, "", 1):  # the heading's numbers say as much
         return view
-    reach = min(*frame, first, end - 1), max(*frame, first, end - 1)
-    return replace(view, above=above, below=below, reach=reach)
+    return replace(view, around=around)
 
 
-def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int = 0) -> str:
-    """Return the shown lines of a file between two; a gap is a line that says what is in it."""
-    lines = lines_of(text)
-    end = end or len(lines) + 1
-    body: list[str] = []
+def _body(path: str, text: str, shown: Sequence[int]) -> str:
+    """Return the shown lines of a file; a gap is a line that says what is in it."""
+    lines, before, body = lines_of(text), 0, list[str]()
+    end = len(lines) + 1
     for number in (*shown, end):
         first, last = before + 1, number - 1
         if first <= last:

@@ -54,11 +54,8 @@ class FileView(Struct, frozen=True):
     """The digest of the whole file."""
     about: str = ""
     """Which parts of the file it shows, if these are not lines in a row; `first_line` is then 0."""
-    above: str = ""
-    below: str = ""
-    """What goes along with lines asked for, if all of it fits: imports, their class, what gaps define."""
-    reach: tuple[int, int] = (0, 0)
-    """The first and the last line with these."""
+    around: "FileView | None" = None
+    """The same lines with imports, their class and what gaps define: shown if all of it fits."""
     lines: Sequence[int] = ()
     """The numbers of its lines, if these are not lines in a row."""
     beside_bytes: int = 0
@@ -171,8 +168,8 @@ def framed(view: FileView, room: int) -> str:
     if not said and (cut or not view.is_whole):
         rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
         said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
-        if not cut and len(around := view.above + text + view.below) <= room and around != text:
-            text, said = around, f"{said}{_IN_FRAME}"
+        if not cut and view.around is not None and len(view.around.text) <= room:
+            text, said = view.around.text, f"{said}{_IN_FRAME}"
     elif _LOOKALIKE.search(text.replace("\r", "\n")):
         said = f"{view.total_lines} lines"
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
@@ -193,7 +190,8 @@ def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, 
         if not (below.startswith("(") and "none of which fit" in below[:60]):
             found = _LINES.search(heading, len(view.path))
             lines = (1, view.total_lines) if found is None else (int(found[1]), int(found[2]))
-            yield view.path, *(view.reach if _IN_FRAME in heading else lines)
+            reach = view.around.numbers if view.around and _IN_FRAME in heading else lines
+            yield view.path, reach[0], reach[-1]
 
 
 def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:

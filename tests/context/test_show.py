@@ -94,4 +94,4 @@ def test_closing_brackets_and_comments_at_the_margin_end_no_function() -> None:
     """What a line is in is told by indentation; a signature of several lines closes at the margin."""
     text = "def f(\n    a,\n) -> None:\n    if a:\n        b = 2\n# note\n        c = 3\n" + "x = 1\n" * 40
     view = in_frame(FileView("a.py", "        c = 3\n", 7, 47), text)
-    assert view.above == "def f(\n… lines 2-6: f\n"
+    assert view.around and view.around.text.startswith("def f(\n… lines 2-6: f\n")

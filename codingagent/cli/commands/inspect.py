@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -255,7 +256,7 @@ def _context(
     attached = [show.as_chosen(view, "attached") for view in material.views]
     be_utf8(sys.stdout)
     if json:
-        chosen = guess.parts_as_json() if guess else ()
+        chosen = show.for_programs(guess.chosen if guess else (), time.time())
         conventions = ({"path": view.path, "conventions": True} for view in material.conventions)
         for part in (*show.for_programs(attached, 0), *chosen, *conventions):
             write_json_line(sys.stdout, {**part, "path": hide(part["path"])})

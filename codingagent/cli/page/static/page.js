@@ -312,7 +312,7 @@ document.addEventListener("change", (event) => {
     }
   }
   // What goes along depends on these, too.
-  if (box.dataset.leaveOut || ["attach", "check", "wants"].includes(box.name)) htmx.trigger(byId("task"), "change");
+  if (byId("task") && (box.dataset.leaveOut || ["attach", "check", "wants"].includes(box.name))) htmx.trigger(byId("task"), "change");
   if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
   if (["auto", "review"].includes(box.id)) localStorage.setItem(box.id, box.checked ? "1" : "");
 });
