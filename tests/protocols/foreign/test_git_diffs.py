@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.protocols.foreign.doing import do
 
-PATHS = ("a.py", "src/a.py", "src/b c.txt", "src/new.py", "b/x.md", "é.txt")
+PATHS = ("a.txt", "src/a.txt", "src/b c.txt", "src/new.txt", "b/x.md", "é.txt")
 LINES = st.lists(st.sampled_from(["x = 1", "", "    return x", "}", "y", "z", "-- w", "++ v"]), max_size=12)
 TEXTS = st.builds(
     lambda lines, is_ended: "\n".join(lines) + "\n" * (is_ended and bool(lines)), LINES, st.booleans()
@@ -51,7 +51,7 @@ def test_a_diff_of_git_makes_the_second_tree_or_is_refused(
     if is_kept and before:  # a file moves, with a change at its end
         path = min(before)
         after = {name: text for name, text in after.items() if name != path}
-        after["src/new.py"] = before[path] + "one more\n"
+        after["src/new.txt"] = before[path] + "one more\n"
     with tempfile.TemporaryDirectory() as name:
         repository, workspace = Path(name) / "r", Path(name) / "w"
         repository.mkdir()
@@ -65,7 +65,11 @@ def test_a_diff_of_git_makes_the_second_tree_or_is_refused(
             before, after = after, before
         answer = f"```diff\n{told}```\n" if is_fenced else f"Here it is:\n\n{told}\n"
         done = do(answer, before, workspace)
+        (again := Path(name) / "again").mkdir()
+        twice = do(answer, after, again)
     wanted = {path: text.encode() for path, text in after.items()}
+    if "rename" not in told:
+        assert twice.files == wanted, (told, twice.events)
     was = {path: text.encode() for path, text in before.items()}
     if not done.failures:
         assert done.files == wanted, (told, done.events)
