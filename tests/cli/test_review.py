@@ -157,3 +157,12 @@ def test_a_dry_run_keeps_nothing_of_secrets(answer: Path) -> None:
     assert "'.env' is moved to 'b.env'" in done.stdout
     assert "ghp_" not in done.stdout
     assert vault.read_bytes() == before
+
+
+def test_a_dry_run_shows_the_beginning_of_a_long_change(answer: Path) -> None:
+    """A file of a million empty lines was a million lines on the screen, each written by itself."""
+    answer.write_text('[CREATE_FILE path="b.txt"]\n' + "\n" * 100_000 + "[/CREATE_FILE]\n")
+    root = answer.parent
+    told = run_here("resume", "--dry-run", str(answer), folder=root).stdout.splitlines()
+    assert len(told) < 210
+    assert told[-1] == "  … 99,800 more lines"

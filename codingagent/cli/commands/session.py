@@ -86,6 +86,8 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     """Show what an answer would do."""
     from msgspec import to_builtins
 
+    from codingagent.editing.diff import LINES_LIMIT
+
     state = home.sessions.load(name) if name else latest_of(home)
     # Nobody may ever write to one.
     if (data := None if file.is_fifo() else read_bounded(file, UsageError)) is None:
@@ -104,8 +106,10 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
             fault = f"{what}: {each.fault}" if each.fault else ""
             told = f"{each.index + 1} {each.operation} {shown(each.subject)} {fault}".rstrip()
             asks = (f"  asks you: {reason}" for reason in each.reasons)
-            text = (f"  {line}" for line in each.difference.split("\n") if each.difference)
-            for line in (told, *asks, *text):
+            *text, last = each.difference.split("\n", LINES_LIMIT) if each.difference else [""]
+            more = last.count("\n") + 1
+            last = f"… {more:,} more lines" if more > 1 else last
+            for line in (told, *asks, *(f"  {line}" for line in (*text, last) if line)):
                 screen.remark(line)
     return 0
 
