@@ -270,10 +270,11 @@ class Guess:
 
     @property
     def to_ask_for(self) -> list[str]:
-        """Return the likeliest files that are not chosen, if the choice is unsure."""
+        """Return the likeliest files that are not chosen, if the choice for a first request is unsure."""
+        if self._wanted.is_taught or self._wanted.is_anew or not rank.is_unsure(self._ranked, self._log):
+            return []
         chosen = {part.file.path for part in self.chosen}
-        left = [file.path for file in self._ranked if file.path not in chosen]
-        return left[:_ASKED_FIRST] if rank.is_unsure(self._ranked, self._log) else []
+        return [file.path for file in self._ranked if file.path not in chosen][:_ASKED_FIRST]
 
     def show(self, room: int, *, is_anew: bool = False) -> str:
         """Return the section of a request with the chosen parts; empty if nothing fits in its room.
@@ -290,7 +291,7 @@ class Guess:
             text = show.for_model(self.views, "" if is_anew else relied)
             is_told = self._wanted.asks or (self._wanted.is_taught and not is_anew)
             edit_it = "" if is_told else show.EDIT_IT
-            if (asked := self.to_ask_for) and not relied:
+            if asked := self.to_ask_for:
                 first = f"READ_FILE first, if it lacks what you need: {', '.join(map(shown_path, asked))}."
                 edit_it = f" {_UNSURE} {first}{edit_it}"
             text = text.replace(show.EDIT_IT, edit_it, 1)
