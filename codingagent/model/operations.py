@@ -3,7 +3,6 @@
 Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of a file's bytes, and back.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import ClassVar, Literal
@@ -357,7 +356,7 @@ def text_of(operation: FileOperation) -> str:
         case _:
             pairs = [("", text) for text in operation.written]
     sides = ((mark, text) for pair in pairs for mark, text in zip("-+", pair, strict=True) if text)
-    return "\n".join(mark + re.sub(r"\n(?!\Z)", f"\n{mark}", text).rstrip("\n") for mark, text in sides)
+    return "\n".join(mark + text.removesuffix("\n").replace("\n", f"\n{mark}") for mark, text in sides)
 
 
 def named(operation: Operation) -> Changes:
