@@ -279,7 +279,8 @@ class Requests:
             root = str(self.context.workspace.root)
             named = tracebacks.named_in(failure.output, root, listing.files)
             near |= dict.fromkeys((path for path, _ in named), "named in the check's output")
-        how = (session.leave_out, near, already, check, session.is_asking, session.is_taught, is_anew)
+        is_taught = session.is_taught and session.sequence > 1
+        how = (session.leave_out, near, already, check, session.is_asking, is_taught, is_anew)
         had = self._had if is_anew else lambda _: None
         wanted = Wanted(wish, session.terms.context, *how, had)
         log = self.context.workspace.history() if is_first else []
@@ -301,7 +302,8 @@ class Requests:
                 texts.keep({whole[event.path]: content.replace("\r\n", "\n")})
         for view in self._known_then(text, brief, material, guess):
             texts.keep({view.digest: view.text})
-            if len(view.numbers) == view.total_lines:
+            # Line numbers still count by the text that was seen whole, where only changes of it are shown.
+            if len(view.numbers) == view.total_lines and view.path not in self._changed:
                 whole[view.path] = view.digest
             else:
                 from codingagent.context.held import spans
@@ -363,6 +365,7 @@ class Requests:
 
         path, session, texts = view.path, self.session, self.context.texts
         part, digest = session.held_before.get(path), session.known_before.get(path)
+        part, digest = (None, digest) if digest == view.digest else (part, "" if part else digest)
         was = digest or (part.digest if part else "")
         text = view.text if was == view.digest else texts.read(was) if texts and was else None
         if not was or text is None:
@@ -376,8 +379,9 @@ class Requests:
     def _changes(self, shown: Views, known: set[str]) -> Iterator[FileView]:
         """Yield what changed of files that the chat has: these lines, with three around them."""
         session, texts, room = self.session, self.context.texts, _CHANGED_CHARACTERS
-        digests = {path: (part.digest, part.own) for path, part in session.held_before.items()}
-        digests |= {path: (digest, digest) for path, digest in session.known_before.items()}
+        digests = {path: [digest] for path, digest in session.known_before.items()}
+        for part in session.held_before.values():
+            digests.setdefault(part.path, []).extend((part.digest, part.own))
         for path in [path for path in digests if path not in known][-_LOOKED_AT:]:
             with contextlib.suppress(OperationError):  # gone, or no text
                 digest = digest_of(self.context.workspace.read(path).data)

@@ -144,7 +144,10 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
                 "checkpoints": replace(kept, told=kept.latest),
                 "known": {**session.known, **known} if known else session.known,
                 "shown_in_part": session.shown_in_part.union(record.parts),
-                "held": {**session.held_before, **{part.path: part for part in record.held}},
+                "held": {
+                    **{path: part for path, part in session.held_before.items() if path not in known},
+                    **{part.path: part for part in record.held},
+                },
                 "requested": record.sequence,
                 "is_rewritten": record.sequence == session.requested,
             }
