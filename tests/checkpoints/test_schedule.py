@@ -79,7 +79,9 @@ def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path
         meddler.is_busy = False
         live.answer('[READ_FILE path="a.txt"]\n')
         # The chat has seen neither change.
-        assert changed(live) == "  modified: b.txt\n  added: mine.txt"
+        listed, _, lines = changed(live).partition("\n--- b.txt (")
+        assert listed == "  modified: b.txt\n  added: mine.txt"
+        assert "\nchanged by the person\n" in lines
         workspace = live.workspace
     status, said, _ = command_line_here(home, "undo")
     assert status == 0
