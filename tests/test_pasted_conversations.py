@@ -322,3 +322,12 @@ def test_an_export_without_that_answer_is_set_aside_in_one_line(
         if text is whole:
             assert why in asides[-1].reason
     assert len([name for name in chat.live.rejected() if name.endswith(".txt")]) == 3
+
+
+def test_the_rest_of_a_file_is_not_taken_for_the_file(chat: Chat) -> None:
+    """The last answer opens the block again that was cut in the one before, and has only the rest."""
+    cut = chat.answer(making("a.md", "# A\n\none")).partition("[/CREATE_FILE]")[0]
+    rest = chat.answer(making("a.md", "two"))
+    assert chat.made_by(f"{cut}You said:\n\ngo ahead\n\nChatGPT said:\n\n{rest}") == []
+    whole = chat.answer(making("a.md", "# A\n\none\ntwo"), 3)
+    assert chat.made_by(f"{cut}ChatGPT said:\n\n{whole}") == ["a.md"]

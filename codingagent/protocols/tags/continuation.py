@@ -174,9 +174,9 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     text = tag_blocks.fold_line_ends(text)
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
-    arrived = _first_lines(cut.partition("\n")[2])
-    for block in blocks if head.name == "CREATE_FILE" and arrived else ():
-        if block[:2] == head[:2] and not arrived & _first_lines(block.body):
+    arrived = head._replace(body=cut.partition("\n")[2])
+    for block in blocks:
+        if is_rest(arrived, block):
             return SecondHalf(head.name, named(head), block.line, head.attributes, begins=True)
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
@@ -187,6 +187,13 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
             line_number = text.count("\n", 0, at) + 1
             return SecondHalf(head.name, named(head), line_number, head.attributes)
     return None
+
+
+def is_rest(cut: Block, block: Block) -> bool:
+    """Return whether a file that was cut is opened once more with none of the lines that it began with."""
+    arrived = _first_lines(cut.body)
+    is_same = cut.name == "CREATE_FILE" and block[:2] == cut[:2]
+    return is_same and bool(arrived) and not arrived & _first_lines(block.body)
 
 
 def _first_lines(body: str) -> set[str]:

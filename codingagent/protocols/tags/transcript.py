@@ -15,7 +15,7 @@ from typing import NamedTuple
 from codingagent.model import commands
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt import guide
-from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags import continuation, scanner
 from codingagent.protocols.tags.reply import Header, header_of
 from codingagent.protocols.tags.tag_blocks import Scan
 from codingagent.protocols.tags.turns import PERSON
@@ -85,6 +85,10 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
         return text, ""
     turns = sorted([*(each.start for each in said), *(each.start for each in requests)])
     start, end = _last_answer(text, ours, turns)
+    earlier = scanner.scan_lines(text[max((at for at in ours if at < start), default=start) : start]).blocks
+    later = scanner.scan_lines(text[start:end]).blocks
+    if earlier and later and not earlier[-1].closed and continuation.is_rest(earlier[-1], later[0]):
+        return text, ""
     has_others = any(turn < start or turn >= end for turn in turns)
     if not has_others and not _TAG.search(text, 0, start) and not _TAG.search(text, end):
         return text, ""
