@@ -132,11 +132,11 @@ class Copies:
                     self._variables.setdefault(each.name, set()).add(value)
             self._likely = likely(self._variables)
         lengths = {*map(len, self._variables)}
-        for at in map(re.Match.start, self._likely.finditer(text)):
+        for at in (found.start() for found in self._likely.finditer(text)):
             for length in lengths:
                 known = self._variables.get(text[at : at + length], ())
-                found = _TO_VALUE.match(text, at + length) if known else None
-                start = found.end() if found else len(text)
+                beside = _TO_VALUE.match(text, at + length) if known else None
+                start = beside.end() if beside else len(text)
                 ends = (start + len(value) for value in known if text.startswith(value, start))
                 yield from ((start, end) for end in ends if not text[end : end + 1].isalnum())
 

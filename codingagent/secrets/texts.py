@@ -45,7 +45,7 @@ def places(text: str, word: str, step: int = 0) -> list[int]:
 
 
 def likely(words: Iterable[str]) -> re.Pattern[str]:
-    """Return what matches, empty, where one of some words may begin: its characters are those of any of them."""
+    """Return what matches where one of some words may begin: each character is in one at its place."""
     classes = (f"[{''.join(map(re.escape, sorted({*column})))}]" for column in zip(*words, strict=False))
     return re.compile(f"(?={''.join(classes) or '(?!)'})")
 
