@@ -131,6 +131,8 @@ class Copies:
                 if len(each.name) > 1 and not is_plain and len(self._variables) < 1_000:
                     self._variables.setdefault(each.name, set()).add(value)
             self._likely = likely(self._variables)
+        if not self._variables:
+            return
         lengths = {*map(len, self._variables)}
         for at in (found.start() for found in self._likely.finditer(text)):
             for length in lengths:

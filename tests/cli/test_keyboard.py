@@ -241,7 +241,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
         asked.types("keep it\n")
         asked.says("Request 2")
     assert folders(home) == ["build", "kept"]
-    told = "answered no, by person, typed at the terminal: keep it"
+    told = "you said no: keep it"
     assert told in log(home, capsys)
     assert told.removeprefix("answered ") in log(home, capsys, "show")
 
@@ -360,12 +360,12 @@ def test_the_record_says_which_way_an_answer_came(home: Path, capsys: pytest.Cap
     drop(home, '[CREATE_FILE path=".envrc"]\nuse nix\n[/CREATE_FILE]\n')
     assert run(home, "resume", "--once", "--yes") == 0
     told = log(home, capsys)
-    assert "answered always, by person, with `codingagent approve`" in told
-    assert "answered yes, by always, remembered in this session" in told
-    assert "answered yes, by --yes" in told
+    assert "you said always (`codingagent approve`)" in told
+    assert 'your earlier "always" said yes' in told
+    assert "--yes said yes" in told
     journal = home / "sessions" / session_of(home) / "journal.jsonl"
     journal.write_text(re.sub(r',"how":"[^"]*"', "", journal.read_text("utf-8")), "utf-8")
-    assert "answered always, by person op" not in (told := log(home, capsys))
-    assert "answered always, by person" in told
+    assert "you said always (" not in (told := log(home, capsys))
+    assert "person said always" in told
     drop(home, DONE)
     assert run(home, "resume", "--once") == 0

@@ -829,5 +829,5 @@ def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path)
     assert (done.returncode, done.stderr) == (1, "")
     assert re.search("MISSING +inbox: .* can't be written", done.stdout)
     assert re.search("MISSING +home: .* can't be written; name another", done.stdout)
-    assert "terminal: " in done.stdout
+    assert "encoding: " in done.stdout
     assert done.stdout.splitlines()[-1].startswith("missing: sandbox, inbox, home")

@@ -124,7 +124,7 @@ def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
         has_end = any(_ITEM.match(a) and b[:1].isalpha() for a, b in pairwise(words))
         return headings > 0 if has_end else headings > 1 and is_long
     is_free = not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml")
-    if is_free or not (is_long or file_kinds.is_python(path)):
+    if is_free or not is_long:
         return False
     return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
 
@@ -155,15 +155,15 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
     Two before a line of Python that is not indented say nothing.
     """
     found = [(match, path_of(block)) for block in blocks for match in _BLANKS.finditer(block.body)]
-    bodies = [match[1].count("\n") for match, _ in found]
     pythons = sum(
         match[1].count("\n") == 2 and not match[2].isspace() and file_kinds.is_python(path)
         for match, path in found
     )
+    # A plain text may have its parts so.
+    bodies = [match[1].count("\n") for match, path in found if file_kinds.ending(path) != "txt"]
     whole = [match[1].count("\n") for match in _BLANKS.finditer(text.strip())]
     return any(
-        len(runs) > least and not any(count % 2 for count in runs)
-        for runs, least in ((whole, max(1, pythons)), (bodies, pythons))
+        len(runs) > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
     )
 
 

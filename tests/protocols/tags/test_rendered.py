@@ -70,15 +70,6 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             '[CREATE_FILE path="a.go"]\npackage a\n\n\nvar x = 1\n\n\nvar y = 2\n[/CREATE_FILE]\n',
             "its blank lines are doubled",
         ),
-        ("[RUN_COMMAND]\nls\n\t\n\nls a\n[/RUN_COMMAND]\n", "its blank lines are doubled"),
-        (
-            '[CREATE_FILE path="c.py"]\ndef f():\n    x = 1\n\n\n    return x\n[/CREATE_FILE]\n',
-            "its blank lines are doubled",
-        ),
-        (
-            '[CREATE_FILE path="c.py"]\nimport os\ndef a():\n    return os\n[/CREATE_FILE]\n',
-            "its blank lines are gone",
-        ),
         (
             '[CREATE_FILE path="R.md"]\n# T\n- a\n- b\nWords.\n[/CREATE_FILE]\n',
             "its blank lines are gone",
