@@ -79,7 +79,7 @@ class Check:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs beside the person, or its outcome is still to be recorded."""
+        """Return whether it runs beside the person, or its outcome is still to be recorded."""
         return self._ahead is not None
 
     @property
@@ -193,7 +193,7 @@ class Check:
 
     @property
     def _is_prose(self) -> bool:
-        """Whether this turn changed text for people and nothing else."""
+        """Return whether this turn changed text for people and nothing else."""
         changed = file_changes(self._session.results)
         may_change = any(EVERYWHERE in event.changes for event in self._session.results)
         return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)
@@ -238,7 +238,7 @@ class Check:
 
     @property
     def _is_checked(self) -> bool:
-        """Whether the check last succeeded on exactly the files as they are."""
+        """Return whether the check last succeeded on exactly the files as they are."""
         session, check = self._session, self._context.settings.check
         if session.is_failing or session.is_unchecked or session.checked_by != check:
             return False
@@ -246,7 +246,7 @@ class Check:
 
     @property
     def _has_changed(self) -> bool:
-        """Whether this turn changed a file; changes by commands show only in a checkpoint."""
+        """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
         session = self._session
         if file_changes(session.results):
             return True

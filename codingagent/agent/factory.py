@@ -128,7 +128,7 @@ class OpenSession:
 
     @property
     def is_checking(self) -> bool:
-        """Whether the check runs beside the person."""
+        """Return whether the check runs beside the person."""
         return "conversation" in vars(self) and self.conversation.check.is_running
 
     def close(self) -> None:

@@ -113,13 +113,13 @@ def test_the_lines_that_are_meant_are_edited_or_asked_for(
 
 
 def test_what_a_command_did_is_shown_with_the_next_request_and_counted_in(live: LiveSession) -> None:
-    """The chat counts in what it was shown last."""
+    """The chat may count in either text: the new line shows which, and a note says so."""
     live.answer('[READ_FILE path="a.py"]\n')
     live.answer(SHORTER)
     assert f"--- a.py (parts of {CUT.count(chr(10))} lines; changed since" in live.home.mailbox.short_path(
         live.session_id, 3
     ).read_text("utf-8")
-    assert live.answer(lines(7, 7, "    b = 20\n")).startswith("[OK]")
+    assert f"{MOVED}{taken('line 7', 'it is now')}" in live.answer(lines(7, 7, "    b = 20\n"))
     assert (live.workspace / "a.py").read_text() == CUT.replace(*B20)
 
 

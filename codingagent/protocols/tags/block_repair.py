@@ -36,6 +36,7 @@ _TRAIL = lazy_pattern(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 _ADJACENT = lazy_pattern(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
+_HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 
 
 class Mended(Struct):
@@ -56,6 +57,7 @@ class Mended(Struct):
     leads: dict[int, tuple[str, bool]] = field(default_factory=dict)
     joints: dict[int, int] = field(default_factory=dict)
     _scan: Scan | None = None
+    _fenced: dict[int, str] | None = None
 
     @property
     def scan(self) -> Scan:
@@ -68,9 +70,26 @@ class Mended(Struct):
     def scan(self, scan: Scan) -> None:
         self._scan = scan
 
+    @property
+    def fenced(self) -> dict[int, str]:
+        """Return where the blocks begin that are in a code block, undamaged by a chat, with its fence.
+
+        To be asked for once all damage to the tags is known.
+        """
+        if self._fenced is None:
+            is_spared = not self.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION}
+            self._fenced = dict(_fences(self.text, self.scan)) if is_spared else {}
+        return self._fenced
+
+    @property
+    def header_at(self) -> int:
+        """Return the offset of the first `[REPLY …]` line outside of all blocks; -1: there is none."""
+        found = (_HEADER.search(self.text, *part) for part in self.scan.around)
+        return next((header.start() for header in found if header), -1)
+
     def change(self, text: str) -> None:
         """Take another text; lines keep their numbers."""
-        self.text, self._scan = text, None
+        self.text, self._scan, self._fenced = text, None, None
 
     def blank(self, *parts: tuple[int, int]) -> None:
         """Take parts out of the text and leave their line ends."""
@@ -79,6 +98,21 @@ class Mended(Struct):
             kept += text[at:start] + "\n" * text.count("\n", start, end)
             at = end
         self.change(kept + text[at:])
+
+
+def _fences(text: str, scan: Scan) -> Iterator[tuple[int, str]]:
+    """Yield where the blocks begin that are in a code block, and its fence."""
+    marks = (mark for part in scan.around for mark in _FENCE.finditer(text, *part))
+    fence, mark = "", next(marks, None)
+    for block in scan.blocks:
+        while mark is not None and mark.start() < block.start:
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not mark[2]:
+                fence = ""
+            mark = next(marks, None)
+        if fence:
+            yield block.start, fence
 
 
 def repair(mended: Mended) -> None:
@@ -355,7 +389,7 @@ class Arrivals:
     def __init__(self, mended: Mended) -> None:
         self._mended = mended
         self._text = mended.text
-        self._fenced = in_fences(mended)
+        self._fenced = mended.fenced
         self._margins: dict[str, int] = {}
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
@@ -392,25 +426,3 @@ class Arrivals:
             is_one_line=self._text.find("\n", block.start, block.end) < 0,
             kept=self._kept.get(block.start, frozenset()),
         )
-
-
-def in_fences(mended: Mended) -> dict[int, str]:
-    """Return where the blocks begin that are in a code block, undamaged by a chat, with its fence."""
-    text, scan = mended.text, mended.scan
-    if mended.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION} or not any(
-        _FENCE.search(text, *part) for part in scan.around
-    ):
-        return {}
-    marks = (mark for part in scan.around for mark in _FENCE.finditer(text, *part))
-    found: dict[int, str] = {}
-    fence, mark = "", next(marks, None)
-    for block in scan.blocks:
-        while mark is not None and mark.start() < block.start:
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence) and not mark[2]:
-                fence = ""
-            mark = next(marks, None)
-        if fence:
-            found[block.start] = fence
-    return found

@@ -11,7 +11,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags.block_repair import Mended, in_fences
+from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 from codingagent.protocols.tags.turns import path_of
 
@@ -50,7 +50,7 @@ _ADVICE = "; send the whole answer again in one code block of four backticks"
 def doubt(mended: Mended) -> None:
     """Have the bodies of an answer asked for again if one of them proves that it was rendered."""
     blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
-    fenced = in_fences(mended)
+    fenced = mended.fenced
     proofs = {b.line: why for b in blocks if (why := _proof(b, in_code=b.start in fenced))}
     for block in blocks:
         # A line end beside a tag that a page made a blank of.
@@ -123,8 +123,7 @@ def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
         headings = sum(line.startswith("#") for line in words)
         has_end = any(_ITEM.match(a) and b[:1].isalpha() for a, b in pairwise(words))
         return headings > 0 if has_end else headings > 1 and is_long
-    is_free = not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml")
-    if is_free or not is_long:
+    if not is_long or not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml"):
         return False
     return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
 

@@ -7,7 +7,7 @@ and no byte of it is changed. Lines keep their numbers.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -32,7 +32,6 @@ _FINAL = lazy_pattern(
     r"|^(?:\.{3}|…) ?done thinking\.?$",
     re.MULTILINE,
 )
-_HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 
@@ -67,11 +66,11 @@ def _thoughts(mended: Mended) -> _Said:
 
     A model may think again between its blocks. Marks within a sentence are only spoken of.
     """
-    text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
+    text, blocks = mended.text, mended.scan.blocks
     # The first word that is not a fence, a label or a byte-order mark.
     before = re.match(r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
     start = before.end() if before else 0
-    header = next((m.start() for part in around for m in _HEADER.finditer(text, *part)), len(text))
+    header = mended.header_at if mended.header_at >= 0 else len(text)
     parts: list[tuple[int, int]] = []
     opened: re.Match[str] | None = None
     for mark in _THOUGHT.finditer(text):
@@ -93,22 +92,22 @@ def _thoughts(mended: Mended) -> _Said:
     is_all = opened is not None and opened[2] in ("think", "thinking") and opened[0][0] != "["
     if is_all and opened is not None and opened.start() == start:
         parts.append((start, len(text)))
-    if not parts:
-        return None
-    starts = [block.start for block in blocks]
-    drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
-    mended.blank(*parts)
-    return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
+    return _blanked(mended, parts)
 
 
 def _drafts(mended: Mended) -> _Said:
     """Blank all before the last mark of a final channel: blocks in there are a draft."""
     marks = (mark for part in mended.scan.around for mark in _FINAL.finditer(mended.text, *part))
-    ends = [mark.end() for mark in marks]
-    if not ends:
+    return _blanked(mended, [(0, mark.end()) for mark in marks][-1:])
+
+
+def _blanked(mended: Mended, parts: Sequence[tuple[int, int]]) -> _Said:
+    """Blank parts of an answer, and say how many blocks were in them."""
+    if not parts:
         return None
-    drafts = sum(block.start < ends[-1] for block in mended.scan.blocks)
-    mended.blank((0, ends[-1]))
+    starts = [block.start for block in mended.scan.blocks]
+    drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
+    mended.blank(*parts)
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 

@@ -10,7 +10,7 @@ import re
 from codingagent.editing import file_kinds
 from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.model.plain_text import one_line
-from codingagent.protocols.tags.block_repair import Mended, in_fences
+from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
 _WORDS = {name: "|".join(map(str.strip, lines.splitlines())) for name, lines in sections(__file__).items()}
@@ -49,14 +49,12 @@ _LEAKED = lazy_pattern(
 )
 _ELEMENT = lazy_pattern(rf"(?:(?:</[\w:.-]+>|{_SPECIAL})[ \t`]*\n)+(?:>{{3,}} ?REPLACE\n)?\Z", re.IGNORECASE)
 _NAME = lazy_pattern(r"</([\w:.-]+)>")
-_HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 
 
 def doubt(mended: Mended) -> None:
     """Have blocks asked for again that hold words of the chat, or may be a draft."""
-    fenced, text, blocks = in_fences(mended), mended.text, mended.scan.blocks
-    headers = (m.start() for part in mended.scan.around for m in _HEADER.finditer(text, *part))
-    header = next(headers, 0)
+    fenced, text, blocks = mended.fenced, mended.text, mended.scan.blocks
+    header = mended.header_at
     is_behind = any(block.start > header for block in blocks)
     for block in blocks:
         is_meant = "until" in dict(block.attributes) or not block.body
