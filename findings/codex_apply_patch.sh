@@ -1,9 +1,12 @@
 #!/bin/sh
-# @openai/codex 0.171.0 (Linux, x86_64), `apply_patch`: what happens to files that are there already.
+# @openai/codex 0.171.0 (Linux, x86_64), `apply_patch`: a hunk that fits in two places, a file whose last line has no end,
+# and names that are taken already.
 #
-# Expected: "Add File" and "Move to" of a name that is taken are faults; a patch of two files is done as a whole or not.
-# Seen: both replace the file that is there and say success; where the second file's lines are not found, the first
-# file is changed all the same, and the message does not say so.
+# Expected: which of two places is meant is asked; lines that the patch does not name stay as they are; "Add File" and
+# "Move to" of a name that is taken are faults; a patch of two files is done as a whole or not.
+# Seen: the first place is taken without a word, and the last line of the file gets an end, far from the change. Both
+# headings replace the file that is there and say success. Where the second file's lines are not found, the first file
+# is changed all the same, and the message does not say so.
 #
 # Ends with 0 while that is so, else with 1.
 set -eu
@@ -16,6 +19,15 @@ npm install --silent --no-audit --no-fund @openai/codex@0.171.0 >/dev/null
 ln -s "$(find node_modules/@openai -path '*/bin/codex' -type f -perm -100 | head -n 1)" apply_patch
 mkdir work
 cd work
+
+printf 'one\nsame\ntwo\nsame\nlast' >part.txt
+../apply_patch '*** Begin Patch
+*** Update File: part.txt
+@@
+-same
++other
+*** End Patch'
+printf 'one\nother\ntwo\nsame\nlast\n' | cmp - part.txt
 
 printf 'kept\n' >a.txt
 ../apply_patch '*** Begin Patch
