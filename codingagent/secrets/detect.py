@@ -222,19 +222,33 @@ _ANYWHERE |= {"PRIVATE KEY", "Private-Lines:"}
 _LOWER = {"cookie", *assigned.STEMS, *containers.HEADINGS}
 _LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
 
-# Where a text is cut depends on its own lines alone: what an edit leaves, or a request quotes, is known then.
-_CUT = lazy_pattern(r"(?s:.{1,250}(?:.{0,1750}?\n(?=\n)|.{0,1750}))[^\n]*\n?")
+# Of a part of a text: at least so many characters, and so many more if no blank line comes before.
+_PART_LEAST, _PART_MORE = 250, 1_750
 
 
 def _leads_in(text: str) -> Places:
     """Return where the leads are; no lead goes over the end of a line."""
     found: Places = {}
     at = 0
-    for part in _CUT.findall(text):
+    for part in _parts(text):
         for lead, there in _leads_of_part(part).items():
             found.setdefault(lead, []).extend([at + each for each in there])
         at += len(part)
     return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield a text in parts of whole lines.
+
+    Where it is cut depends on its own lines alone: what an edit leaves, or a request quotes, is known then.
+    """
+    at = 0
+    while at < len(text):
+        least = at + _PART_LEAST
+        gap = text.find("\n\n", least, least + _PART_MORE + 2)
+        end = text.find("\n", gap + 1 if gap >= 0 else least + _PART_MORE) + 1 or len(text)
+        yield text[at:end]
+        at = end
 
 
 def _leads_of(text: str) -> Places:
