@@ -151,7 +151,7 @@ def execute(text: str, before: dict[str, bytes], root: Path) -> Done:
         path.write_bytes(data)
     decoded = encoding.decode_reply(text.encode(), "utf-8")
     assert decoded is not None
-    found = reply.read(decoded.text)
+    found = reply.read(decoded[0])
     if found.has_outbox:
         return Done(_files(root), (), found.notes, True)
     with contextlib.closing(Workspace(root)) as workspace:

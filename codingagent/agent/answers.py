@@ -61,10 +61,11 @@ class AnswerReader:
         decoded = _decoded(data)
         if decoded is None:
             return None
+        whole, note = decoded
         session = self._context.log.session
-        text = exports.answer_in(decoded.text, session.session_id, session.sequence)
-        found = reply.with_note(self.parse(text), decoded.note)
-        if text is not decoded.text:
+        text = exports.answer_in(whole, session.session_id, session.sequence)
+        found = reply.with_note(self.parse(text), note)
+        if text is not whole:
             found = reply.with_note(found, "it was taken out of a chat's export in JSON")
         said = None if found.header is None else found.header.sequence
         awaited = session.sequence
@@ -103,7 +104,7 @@ class AnswerReader:
             name = self._mailbox.find_taken(session.session_id, sequence)
             data = None if name is None else self._mailbox.read_taken(name)
             read = None if data is None else _decoded(data)
-            whole = None if read is None else continuation.whole_again(read.text, cut, text)
+            whole = None if read is None else continuation.whole_again(read[0], cut, text)
             if whole is not None:
                 return self._parse_joined(whole, _WHOLE_AGAIN)
         found = reply.read(text)
@@ -173,7 +174,7 @@ class AnswerReader:
         return session.taken.files
 
 
-def _decoded(data: bytes) -> encoding.ReplyText | None:
+def _decoded(data: bytes) -> tuple[str, str] | None:
     return encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
 
 

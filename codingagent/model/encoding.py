@@ -6,7 +6,7 @@ Which encoding a file has that is not UTF-8 it says itself, or its letters make 
 import codecs
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -156,10 +156,10 @@ def decode_file(
             if (text := decoded(body, codec)) is not None:
                 return FileText(text, codec, mark)
             if codec == "utf-8":
-                return replace(_unknown(body, doubt), mark=mark)
+                return replace(_in(body, doubt), mark=mark)
     if data.startswith(_UTF16_MARKS):
         return None
-    if is_binary(data):
+    if b"\0" in data[:8000]:  # as far as git and grep look
         wide = codec_of(charset())
         text = decoded(data, wide) if wide.startswith(("utf-16-", "utf-32-")) else None
         return None if text is None else FileText(text, wide, b"")
@@ -170,32 +170,29 @@ def decode_file(
     text = decoded(data, "utf-8")
     if text is not None and not data.isascii():
         return FileText(text, "utf-8", b"")
-    named = codec_of(charset()) or declared_in(data)
+    named = codec_of(charset()) or declared(data.decode("latin-1") if text is None else text)
     if text is not None:
         is_plain = named and decoded(data, named) == text
         return FileText(text, named if is_plain else "utf-8", b"")
-    if codec := fitting(data, named):
+    if codec := _fitting(data, named):
         return _in(data, doubt, codec)
     if neighbours is None or named or _is_partly_utf8(data):
-        return _unknown(data, doubt)
+        return _in(data, doubt)
     likely = plausible(data)
-    if len(likely) > 1:
-        near = list(_encodings(neighbours()))
-        likely = tuple(c for c in likely if all(c in each for each in near)) or likely
-    return _in(data, doubt, *likely)
+    kept = likely
+    for each in neighbours() if len(likely) > 1 else ():
+        near = None if each.isascii() else decode_file(each, neighbours=tuple)
+        if near is not None and not near.mark and near.codec != "utf-8" and "?" not in near.others:
+            kept = tuple(codec for codec in kept if codec in (near.codec, *near.others))
+    return _in(data, doubt, *(kept or likely))
 
 
 def _in(data: bytes, doubt: tuple[str, ...], *likely: str) -> FileText:
-    """Return a text in the first encoding, unless it would be written otherwise."""
+    """Return a text in the first encoding, or in none that is known if it would be written otherwise."""
     for codec in likely[:1]:
         text = data.decode(codec)
         if _tried(text, codec) == data:
             return FileText(text, codec, b"", likely[1:])
-    return _unknown(data, doubt)
-
-
-def _unknown(data: bytes, doubt: tuple[str, ...]) -> FileText:
-    """Return a text of bytes in no known encoding, from which each comes back."""
     kept = data.decode("utf-8", "surrogateescape")
     if any(c > "\x7f" and not "\udc80" <= c <= "\udcff" for c in kept):
         return FileText(kept, "utf-8", b"", doubt)
@@ -210,19 +207,6 @@ def _is_partly_utf8(data: bytes) -> bool:
     # So many bytes of a line are not UTF-8 by chance.
     lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= 8)
     return any(decoded(line, "utf-8") for line in lines)
-
-
-def _encodings(neighbours: Iterable[bytes]) -> Iterator[tuple[str, ...]]:
-    """Yield the encodings that each of some files may have, of those that have neither UTF-8 nor a mark."""
-    for data in neighbours:
-        text = None if data.isascii() else decode_file(data, neighbours=tuple)
-        if text is not None and not text.mark and text.codec != "utf-8" and "?" not in text.others:
-            yield text.codec, *text.others
-
-
-def is_binary(data: bytes) -> bool:
-    """Return whether bytes are binary: they hold a NUL near the start, as far as git and grep look."""
-    return b"\0" in data[:8000]
 
 
 def codec_of(name: str) -> str:
@@ -246,12 +230,6 @@ def _declared(head: str, tail: str) -> str:
     return "" if found is None else codec_of(next(filter(None, found.groups())))
 
 
-def declared_in(data: bytes) -> str:
-    """Return the encoding that a file's bytes name in ASCII."""
-    ends = data[:_HEAD_CHARACTERS] + data[-_VIM_CHARACTERS:]
-    return declared((ends if len(data) > len(ends) else data).decode("latin-1"))
-
-
 def decoded(data: bytes, codec: str) -> str | None:
     """Return all of some bytes as text; None if they are not in that encoding."""
     try:
@@ -260,7 +238,7 @@ def decoded(data: bytes, codec: str) -> str | None:
         return None
 
 
-def fitting(data: bytes, name: str) -> str:
+def _fitting(data: bytes, name: str) -> str:
     """Return the encoding of this name, or the one that it often means, if all bytes are in it."""
     codec = codec_of(name)
     wide = _MORE.get(codec, "")
@@ -269,12 +247,9 @@ def fitting(data: bytes, name: str) -> str:
     return next((each for each in (codec, wide) if each and decoded(data, each) is not None), "")
 
 
-def alike(codec: str) -> Iterator[str]:
-    """Yield an encoding and those that most texts can't tell from it."""
-    yield codec
-    for group in _ALIKE:
-        if codec in group:
-            yield from group
+def alike(codec: str) -> tuple[str, ...]:
+    """Return an encoding and those that most texts can't tell from it."""
+    return (codec, *next((group for group in _ALIKE if codec in group), ()))
 
 
 def plausible(data: bytes) -> tuple[str, ...]:
@@ -335,20 +310,13 @@ def _kind(character: str) -> str:
     return "" if script.startswith(_UNSPACED) else script
 
 
-class ReplyText(Struct, frozen=True):
-    """The text of an inbox file, and a note if its encoding was guessed."""
-
-    text: str
-    note: str = ""
-
-
 def typed_text(data: bytes, errors: str = "strict") -> str:
     """Return what a person wrote: UTF-8, or UTF-16 with its mark, as `>` in PowerShell 5.1 writes it."""
     return data.decode("utf-16" if data.startswith(_UTF16_MARKS) else "utf-8-sig", errors)
 
 
-def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
-    """Return the text of an inbox file; None if it is binary, or nobody knows its letters.
+def decode_reply(data: bytes, locale_codec: str) -> tuple[str, str] | None:
+    """Return the text of an inbox file, and a note if its encoding is a guess; None if nobody knows it.
 
     UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
     (where that is UTF-8 itself, windows-1252, which chats' download buttons produce), unless its letters
@@ -358,7 +326,7 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     if b"\0" in data and not is_wide:
         return None
     try:
-        return ReplyText(typed_text(data))
+        return typed_text(data), ""
     except UnicodeDecodeError:
         usual = codecs.lookup(locale_codec).name
         codec = "cp1252" if usual == "ascii" or usual.startswith("utf") else usual
@@ -374,4 +342,4 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
         codec = likely[0]
     text = decoded(data, codec)
     note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
-    return None if text is None else ReplyText(text, note)
+    return None if text is None else (text, note)

@@ -31,7 +31,7 @@ from codingagent.protocols.tags import reply
 from codingagent.model import encoding
 if sys.argv[1:]:
     data = Path(sys.argv[1]).read_bytes()
-    found = reply.read(encoding.decode_reply(data, "utf-8").text)
+    found = reply.read(encoding.decode_reply(data, "utf-8")[0])
     assert len(found.items) == int(sys.argv[2])
 most = re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]
 sys.stderr.write(str(int(most) * 1024))
