@@ -19,9 +19,7 @@ SESSION_ID = "a1b2c3d4"
 CREATED_AT = "2025-01-15T10:30:00Z"
 LATER = "2025-01-15T10:35:00Z"
 
-ENVIRONMENT = render.Environment(
-    "Linux", "/bin/sh", ("git", "python3"), 30, "bubblewrap", "off: commands have none"
-)
+ENVIRONMENT = {"System": "Linux", "Sandbox": "bubblewrap", "Check": "", "Network": "off: commands have none"}
 BUDGET = Settings()
 
 

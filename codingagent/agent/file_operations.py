@@ -30,7 +30,6 @@ from codingagent.model.operations import (
     Diff,
     EditFile,
     FileOperation,
-    LineEnd,
     MoveFile,
     Substitutions,
 )
@@ -446,7 +445,7 @@ def _bytes_of(
         found = encoding.decode_file(operation.content)
         return operation.content, "" if found is None else found.text, ()
     text, path, notes = operation.content, operation.path, tuple[str, ...]()
-    is_crlf = operation.line_end is LineEnd.CRLF
+    is_crlf = operation.line_end == "crlf"
     if operation.line_end is None and old is not None and "\n" in old.text:
         is_crlf = apply.is_all_crlf(old.text)
     elif operation.line_end is None and order.later is not None and not order.id:  # a chat's, in tags

@@ -32,7 +32,6 @@ from codingagent.model.events import (
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
-from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Said, Session, no_request_waits
 from codingagent.model.settings import chats
 from codingagent.model.ui_events import Waiting
@@ -40,7 +39,7 @@ from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
 from codingagent.prompt.file_contents import FileView
-from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.prompt.file_list import Listing, human_size, shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -231,7 +230,7 @@ class Requests:
             if view.beside_bytes:
                 root = self.context.workspace.root
                 place = view.path if root == Path.cwd() else str(root / view.path)
-                yield f"also attach: {paths.shown(place)}, {size_of(view.beside_bytes)}"
+                yield f"also attach: {paths.shown(place)}, {human_size(view.beside_bytes)}"
             if view.about and view.path in session.attached:
                 lines = f"only the first and last of its {view.total_lines:,} lines go"
                 yield f"{shown_path(view.path)}: {lines}; attach it by its own name for all"
@@ -326,10 +325,9 @@ class Requests:
             digest_of(short) if short else "",
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
-        shown = tuple(entries.ShownFile(*each) for each in whole.items())
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
-        written = (self.session.sequence, now(), shown, parts, egress, beside, tuple(held.values()))
+        written = (self.session.sequence, now(), whole, parts, egress, beside, tuple(held.values()))
         self.log.record(entries.RequestWritten(*written))
         self.written += 1
         session = self.session  # before, too: this request may be rewritten
@@ -399,19 +397,20 @@ class Requests:
                         self._changed.add(path)
                         yield replace(told, reason="changed since; you have the rest")
 
-    def _environment(self) -> render.Environment:
+    def _environment(self) -> dict[str, str]:
         settings, sandbox = self.context.settings, self.context.sandbox
-        return render.Environment(
-            f"{platform.system()} ({platform.machine()})",
-            "cmd.exe" if os.name == "nt" else "/bin/sh",
-            tuple(filter(None, map(as_found, _PROGRAMS))),
-            settings.command_timeout,
-            sandbox.description,
-            sandbox.network,
-            memory.in_words(memory.limit_bytes(settings.command_memory)),
-            self._hide(settings.check),
-            advice(self.context.policy),
-        )
+        limits = memory.in_words(memory.limit_bytes(settings.command_memory))
+        within = f"{settings.command_timeout} seconds, unless timeout is set"
+        return {
+            "System": f"{platform.system()} ({platform.machine()})",
+            "Shell": "cmd.exe" if os.name == "nt" else "/bin/sh",
+            "Programs found": ", ".join(filter(None, map(as_found, _PROGRAMS))) or "none of the usual ones",
+            "Limits per command": f"{within}; {limits}" if limits else within,
+            "Sandbox": sandbox.description,
+            "Network": sandbox.network,
+            "Check": self._hide(settings.check),
+            "Approval": advice(self.context.policy),
+        }
 
     def _dialect(self) -> render.Dialect:
         if self.session.is_asking:

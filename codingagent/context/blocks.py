@@ -99,10 +99,7 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
 
 
 def lines_meant(path: str, text: str, part: str) -> list[int]:
-    """Return the lines of a file that "120-180" means, or the name of a definition; none if it has none.
-
-    A name may say what it is in, as `Cart.total` and `Cart::total` do.
-    """
+    """Return the lines that "120-180" means, or the name of a definition (`total`, `Cart.total`); or none."""
     first, _, last = part.partition("-")
     if first.isdecimal():
         return list(range(max(int(first), 1), min(int(last or first), len(lines_of(text))) + 1))

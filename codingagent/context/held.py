@@ -27,10 +27,7 @@ class Held(Struct, frozen=True):
 
 
 def held(old: str, new: str, lines: Collection[int], *, is_own: bool) -> Held:
-    """Return what the chat has of a file that is now `new`, if it has had `lines` of `old`.
-
-    If `is_own`, the chat itself made what changed.
-    """
+    """Return what a chat that had `lines` of `old` has of `new`; `is_own`: the change was its own."""
     before, after = lines_of(old), lines_of(new)
     kept, changed, lines = set[int](), set[int](), frozenset(lines)
     for tag, i, i_end, j, j_end in steps(before, after):

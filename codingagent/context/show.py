@@ -33,10 +33,7 @@ _DATA_HEAD, _DATA_TAIL = 20, 10
 
 
 def for_model(views: Sequence[FileView], relied: str = "") -> str:
-    """Return the choice as a request shows it, files with the `lines` of them to show; nothing for no files.
-
-    `relied` says what is not shown, since the chat has it.
-    """
+    """Return the choice as a request shows it; `relied` says what is not shown, since the chat has it."""
     shown = "".join(unclipped(some_lines(view, view.lines) for view in views))
     # A chat that has parts already was told what they are, but perhaps by a question.
     note = f"## Chosen Files\n{relied}" if relied else _NOTE

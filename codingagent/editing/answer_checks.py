@@ -178,7 +178,7 @@ def check_reading(
 
 def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
     """Return whether what follows makes a text readable again, before anything else can see it."""
-    same = (o for o in later if any(each.may_be_at(path) for each in o.changes))
+    same = (o for o in later if any(each.path == path or each.after == "anything" for each in o.changes))
     for operation in islice(same, _LATER_LIMIT):
         match operation:
             case CreateFile(content=str() as content):

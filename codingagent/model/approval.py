@@ -11,11 +11,10 @@ Decision = Literal["yes", "no", "always"]
 
 
 class Question(Struct, frozen=True):
-    """An operation that waits for approval.
+    """An operation that waits for approval. `rules` are the policy's, `reasons` explain them to the person.
 
-    `rules` are the policy rules that apply; `reasons` explain them to the person, one each. `shown` is
-    the command, or the diff of a file change. `digest` covers everything that would be done: a yes
-    holds for exactly that. `grants` are what an "always" would cover.
+    `shown` is the command, or the diff. `digest` covers all that would be done: a yes holds for exactly
+    that. `grants` are what an "always" would cover.
     """
 
     kind: Kind = field(name="tag")
@@ -60,7 +59,6 @@ def is_about_secrets(rule: str) -> bool:
 
 
 def nothing_awaits(session_id: str) -> str:
-    """Return the message that a session or a run has no pending approval."""
     return f"nothing in {session_id} waits for approval: see `codingagent show {session_id}`"
 
 

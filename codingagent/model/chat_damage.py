@@ -19,10 +19,9 @@ F = TypeVar("F")
 
 
 class Rule(Struct, Generic[F], frozen=True):
-    """A row of a table of rules by which a damaged answer is read; the help page `answers` proves each.
+    """A row of a table of rules by which a damaged answer is read: its function `run`, which the loop calls.
 
-    It has its name on that page, what the result says of it (`{…}` for what differs; empty: nothing), and
-    its function, which the table's loop calls.
+    `name` is that on the help page `answers`; `said` goes into the result (`{…}` for what differs).
     """
 
     name: str
@@ -145,12 +144,13 @@ def _decoded(found: re.Match[str]) -> str:
 
 
 def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
-    """Return a function that replaces characters; none of them is ASCII."""
+    """Return a function that replaces characters, none of them of ASCII."""
     codes = str.maketrans(dict(table))
     return lambda text: text if text.isascii() else text.translate(codes)
 
 
 with_straight_quotes = _translating(dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'"))
+without_soft_hyphens = _translating({"\u00ad": None})
 without_zero_width = _translating(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _without_zero_width_blanks = _translating(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
 with_ascii_brackets = _translating(dict(zip("［］【】〔〕〖〗", "[][][][]", strict=True)))
@@ -162,11 +162,6 @@ def with_plain_blanks(text: str) -> str:
     """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
     text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
     return text if text.isascii() else text.translate(_BLANKS)
-
-
-def without_soft_hyphens(text: str) -> str:
-    """Remove the marks of where a word may be broken."""
-    return text.replace("\u00ad", "")
 
 
 LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
@@ -244,8 +239,7 @@ ROWS = (
 def is_escaped_throughout(text: str) -> bool:
     """Return whether a text is escaped throughout, with nothing that an escaping chat would not write.
 
-    Such a chat escapes each `_`, `[`, `]` and backslash. A bare one of these, or a backslash before a
-    letter (LaTeX, a regular expression, "\\n"), shows that the text did not pass through such a chat.
+    A bare `_`, `[`, `]` or a backslash before a letter (LaTeX, "\\n") did not pass through such a chat.
     """
     pairs = ESCAPE.findall(text)
     rest = ESCAPE.sub("", text)
@@ -253,10 +247,7 @@ def is_escaped_throughout(text: str) -> bool:
 
 
 def is_spared_by_escapes(text: str) -> bool:
-    """Return whether a text shows that no chat escaped it: a bare `_` or bracket, and no escaped one.
-
-    Chats do not escape code, so a text with code fences may hold both.
-    """
+    """Return whether a bare `_` or bracket shows that no chat escaped a text; in code fences none does."""
     if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
         return False
     return _BARE_INLINE.search(text) is not None

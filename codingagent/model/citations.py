@@ -13,10 +13,10 @@ from codingagent.model.patterns import lazy_pattern, sections
 
 
 class Citation(Struct, frozen=True):
-    """One form: `traces` are texts of which each mark has one, `pattern` matches a mark.
+    """One form: `traces` are texts of which each mark has one, `pattern` matches a mark; its groups stay.
 
-    A group of the pattern is text that stays. `is_typed` means that a person may type such a mark;
-    `is_named` that its words tell it from other text all the same. A chat's own form proves its others.
+    `is_typed`: a person may type such a mark, of which `is_named` tells that its words tell it all the same.
+    A chat's own form proves its others.
     """
 
     chat: str
@@ -40,23 +40,23 @@ def _forms() -> Iterator[Citation]:
         text = re.sub(r"\\u(\w{4})", lambda found: chr(int(found[1], 16)), body)
         for name, meaning in _PARTS.items():
             text = text.replace(name, meaning)
-        traces, patterns = (re.findall(rf"^ +{key} (.+)$", text, re.MULTILINE) for key in _KEYS)
+        traces, patterns = (
+            re.findall(rf"^ +{key} (.+)$", text, re.MULTILINE) for key in ("trace", "pattern")
+        )
         chat, _, example = head.partition(": ")
         is_typed, is_named = "\n    typed" in text, "not named" not in text
         yield Citation(chat, example, tuple(traces), "|".join(patterns), is_typed, is_named)
 
 
-_KEYS = ("trace", "pattern")
 FORMS = tuple(_forms())
 _ANY = "|".join(form.pattern for form in FORMS)
+ANY = lazy_pattern(_ANY)
 
 # What only the line of a tag can't mean: numbers and links in brackets.
 _BESIDE_TAGS = (
     rf"\(?\[{{1,2}}\^?{_NUMBERS}\^?\]{{1,2}}(?:\([^()\n]{{0,500}}\))?\)?|[¹²³⁰⁴-⁹]+|<sup>[^<>\n]{{0,80}}</sup>"
     r"|\(?\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,500}\)|\[\d+\])\)?|【[^【】\n]{0,80}】"
 )
-
-
 _TRACES = [(trace, form) for form in FORMS for trace in form.traces]
 
 
@@ -88,7 +88,6 @@ def without_unquoted(text: str) -> str:
     return "".join(part if index % 2 else without(part) for index, part in enumerate(parts))
 
 
-ANY = lazy_pattern(_ANY)
 # What is longer is no mark beside a tag.
 _TAG_LIMIT = 2000
 _BEHIND_TAG = lazy_pattern(rf"(?:[ \t,;]*(?:{_ANY}|{_BESIDE_TAGS}))+[ \t.]*$")

@@ -34,7 +34,6 @@ _PAGE = lazy_pattern(
     r"(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>]|meta\s)",
     re.IGNORECASE | re.DOTALL,
 )
-_WEB_ARCHIVE = lazy_pattern(r"\s*<\?xml[^>]*\?>\s*<!DOCTYPE plist")
 _MAIL_HEADER = lazy_pattern(r"(?:[A-Za-z][A-Za-z0-9-]*:[ \t][^\n]*\r?\n(?:[ \t][^\n]*\r?\n)*){2,}")
 _MAIL_WORD = lazy_pattern(
     r"^(?:Received|Message-ID|MIME-Version|Delivered-To|Return-Path|Content-Type):",
@@ -56,8 +55,6 @@ def kind_of(data: bytes) -> tuple[str, str] | None:
         return _BY_ENDING["rtf"]
     if _PAGE.match(head):
         return _BY_ENDING["html"]
-    if _WEB_ARCHIVE.match(head):
-        return _BY_ENDING["webarchive"] if "WebMainResource" in head else None
     mail = _MAIL_HEADER.match(head)
     if mail is None or not _MAIL_WORD.search(mail[0]):
         return None

@@ -97,10 +97,7 @@ class FileText(Struct, frozen=True):
 
 
 def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
-    """Return the bytes of a whole file, and a note if its encoding is another than that of the old one.
-
-    OperationError if what the text says of its encoding would be wrong, or nobody knows the old one.
-    """
+    """Return a whole file's bytes, and a note if its encoding changes; OperationError if nobody knows it."""
     said = declared(text)
     if old is None:
         return _encoded(text, said or "utf-8"), ""
@@ -144,10 +141,9 @@ def decode_file(
 ) -> FileText | None:
     """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 
-    It is UTF-8 only if all of it is. Otherwise it has the encoding of its mark, the one that it or the person
-    (`charset`; empty: none) names, or the one that its letters and its `neighbours` show: files that are
-    likely to have the same encoding; None: guess nothing, the text is only searched. `FileText.encode`
-    restores each byte.
+    UTF-8 only if all of it is. Else it has the encoding of its mark, the one that it or the person
+    (`charset`; empty: none) names, or the one that its letters and its `neighbours`, files that are likely
+    to have the same, show; None: guess nothing, the text is only searched. `encode` restores each byte.
     """
     doubt = () if neighbours is None else ("?",)
     for mark, codec in _MARKS:
@@ -248,7 +244,6 @@ def _fitting(data: bytes, name: str) -> str:
 
 
 def alike(codec: str) -> tuple[str, ...]:
-    """Return an encoding and those that most texts can't tell from it."""
     return (codec, *next((group for group in _ALIKE if codec in group), ()))
 
 
@@ -318,9 +313,8 @@ def typed_text(data: bytes, errors: str = "strict") -> str:
 def decode_reply(data: bytes, locale_codec: str) -> tuple[str, str] | None:
     """Return the text of an inbox file, and a note if its encoding is a guess; None if nobody knows it.
 
-    UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
-    (where that is UTF-8 itself, windows-1252, which chats' download buttons produce), unless its letters
-    are those of another one.
+    UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding (windows-1252, as chats'
+    download buttons write, where that is UTF-8 itself), unless its letters are those of another.
     """
     is_wide = data.startswith(_UTF16_MARKS)
     if b"\0" in data and not is_wide:

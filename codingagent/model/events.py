@@ -21,6 +21,8 @@ EndedBy = Literal[
     "agent",
 ]
 """What ended a command; `agent`: the process that had started it was gone."""
+SKIPPED = ("skipped",)
+"""The rules of a check that the person skipped."""
 
 
 class Tagged(Struct, frozen=True, tag_field="kind"):
@@ -28,7 +30,6 @@ class Tagged(Struct, frozen=True, tag_field="kind"):
 
     @property
     def class_name(self) -> str:
-        """Return the name of the class on disk."""
         return str(self.__struct_config__.tag)
 
 
@@ -39,12 +40,13 @@ class _Noted(Tagged, frozen=True, kw_only=True):
     facts: tuple[str, ...] = ()
     """The notes as the person reads them; empty: as they are."""
 
+    @property
+    def changes(self) -> Changes:
+        return ()
+
 
 class Hunk(Struct, frozen=True):
-    """Lines of a file that an edit replaced; a count of 0 means none.
-
-    All four are 1-based line numbers or counts; `new_start` refers to the file after the edit.
-    """
+    """Lines of a file that an edit replaced, counted from 1, and in the file after it; a count of 0: none."""
 
     old_start: int
     old_count: int
@@ -113,7 +115,6 @@ class FileRequested(_Noted, frozen=True, tag="file_requested"):
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
     kind: ClassVar[Kind] = Kind.READ_FILE
-    changes: ClassVar[Changes] = ()
 
     asked: str
     paths: tuple[str, ...]
@@ -125,7 +126,6 @@ class FileFetched(_Noted, frozen=True, tag="file_fetched"):
     """A file's whole content, as text or in base64."""
 
     kind: ClassVar[Kind] = Kind.READ_FILE
-    changes: ClassVar[Changes] = ()
 
     path: str
     content: str
@@ -143,7 +143,6 @@ class FolderEntry(Struct, frozen=True):
 
 class FolderListed(_Noted, frozen=True, tag="folder_listed"):
     kind: ClassVar[Kind] = Kind.LIST_FOLDER
-    changes: ClassVar[Changes] = ()
     path: str
     entries: tuple[FolderEntry, ...]
 
@@ -185,20 +184,16 @@ class Interrupted(_Noted, frozen=True, tag="interrupted"):
 
 class MessageShown(_Noted, frozen=True, tag="message_shown"):
     kind: ClassVar[Kind] = Kind.MESSAGE
-    changes: ClassVar[Changes] = ()
     text: str
 
 
 class Finished(_Noted, frozen=True, tag="finished"):
     kind: ClassVar[Kind] = Kind.DONE
-    changes: ClassVar[Changes] = ()
     summary: str
 
 
 class Refused(_Noted, frozen=True, tag="refused"):
     """Nothing was done. `fact` says why; `advice` and `detail` are for the model, see OperationError."""
-
-    changes: ClassVar[Changes] = ()
 
     kind: Kind = field(name="tag")
     fact: str = field(name="reason")
@@ -206,8 +201,7 @@ class Refused(_Noted, frozen=True, tag="refused"):
     subject: str = ""
     """The path or the command, if known."""
     digest: str = ""
-    """The digest of the file as the person changed it, if that is the reason: the next request shows
-    it."""
+    """Of the file as the person changed it, if that is the reason: the next request shows it."""
     advice: str = ""
 
     @property
@@ -215,14 +209,8 @@ class Refused(_Noted, frozen=True, tag="refused"):
         return self.fact + self.advice
 
 
-# Of a check: the person skipped it.
-SKIPPED = ("skipped",)
-
-
 class Denied(_Noted, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
-
-    changes: ClassVar[Changes] = ()
 
     kind: Kind = field(name="tag")
     subject: str

@@ -16,15 +16,15 @@ from codingagent.model.plain_text import in_json
 
 # The file that holds the message of a run.
 MESSAGE_NAME = "message.json"
+# So many of the files that a turn changed are named.
+CHANGED_LIMIT = 1000
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether a text is a session id: eight lower-case hex digits."""
     return re.fullmatch(r"[0-9a-f]{8}", text) is not None
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether a text is a run id: `run_` and twelve lower-case hex digits."""
     return re.fullmatch(r"run_[0-9a-f]{12}", text) is not None
 
 
@@ -90,13 +90,6 @@ class InboxFound(Tagged, frozen=True, tag="inbox_found"):
     at: str
 
 
-class ShownFile(Struct, frozen=True):
-    """A file that a request shows whole, with the digest of its bytes."""
-
-    path: str
-    digest: str
-
-
 class ShownLines(Struct, frozen=True):
     """Lines of a file in a request, from the first to the last; a last one of 0 means all of them."""
 
@@ -136,7 +129,8 @@ class Egress(Struct, frozen=True):
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     sequence: int
     at: str
-    shown: tuple[ShownFile, ...] = ()
+    shown: dict[str, str] = field(default_factory=dict)
+    """The files that it shows whole, with the digests of their bytes."""
     parts: tuple[str, ...] = ()
     """Files of which it shows some lines that nobody asked for."""
     egress: Egress | None = None
@@ -176,9 +170,8 @@ class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
 
 
 class CheckNamed(Tagged, frozen=True, tag="check_named"):
-    """The person chose another check; empty: none from now on."""
-
     command: str
+    """Another check of the person's; empty: none from now on."""
     at: str
 
 
@@ -223,8 +216,8 @@ class ContentChange(Struct, frozen=True):
 class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """An operation is about to change something.
 
-    One that changes files carries each of these changes, and the event that will be true once all are
-    made, so that a look at the files settles a doubt. A command carries neither.
+    One that changes files carries each change, and the event that is true once all are made: a look at the
+    files settles a doubt. A command carries neither.
     """
 
     index: int
@@ -364,9 +357,6 @@ class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     """Nothing could be restored: nothing is undone."""
 
 
-CHANGED_LIMIT = 1000
-
-
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """All items of the answer are done; `notes` and `facts` are about all of it, as those of events."""
 
@@ -376,7 +366,7 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     cut: str = ""
     """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
-    """The first CHANGED_LIMIT files that changed in this turn, no matter what changed them."""
+    """The first files that changed in this turn, no matter what changed them."""
     facts: tuple[str, ...] = ()
 
 

@@ -42,11 +42,10 @@ PLAIN = Extras()
 
 
 class Confined(Struct, frozen=True):
-    """How to start a command. A number in `argv` is an index into `handles`.
+    """How to start a command. A number in `argv` is an index into `handles`, which the caller closes.
 
-    The caller closes `handles`. `mounts` are made before the command starts, while the sandbox waits at
-    descriptor 4; descriptor 3 then reports its start and end. `layer` is the folder for what is written
-    to mounts of that kind; empty: none.
+    `mounts` are made before the command starts, while the sandbox waits at descriptor 4; descriptor 3 then
+    reports its start and end. `layer` is the folder for what is written to such mounts; empty: none.
     """
 
     argv: tuple[str | int, ...]
@@ -60,9 +59,8 @@ class Confined(Struct, frozen=True):
 class Outcome(Struct, frozen=True):
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
-    `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
-    If they were kept apart, `stdout` and `stderr` have each as it came, cut at its end, and `output`
-    has one after the other. `failure` says why nothing was started, or is empty.
+    `output` has both streams in their order, without `dropped_characters` of its middle, and `stdout` and
+    `stderr` each, cut at its end, if they were kept apart. `failure` says why nothing was started.
     """
 
     exit_code: int
@@ -116,7 +114,7 @@ class InboxFile(Struct, frozen=True):
 
 
 class Hint(Enum):
-    """What the system has reported about a file since it was last observed."""
+    """What the system has reported about a file since the last look."""
 
     NOTHING = "nothing"
     APPEARED = "appeared"
@@ -126,10 +124,7 @@ class Hint(Enum):
 
 
 def is_finished(first: InboxFile, now: InboxFile, hint: Hint) -> bool:
-    """Return whether a file may be taken.
-
-    `first` is the earliest observation since which nothing has changed; `hint` is what the system reported.
-    """
+    """Return whether a file may be taken, by its first look like `now` and what the system reported."""
     if now.size_bytes == 0:
         return False
     if now.is_open:

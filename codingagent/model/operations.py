@@ -17,10 +17,7 @@ AT_ONCE = 10_000
 
 
 class Kind(StrEnum):
-    """The kinds of operations and of parts of an answer, as journals and results name them.
-
-    A protocol that spells them otherwise has a table of its own.
-    """
+    """The kinds of operations and of parts of an answer, as journals and results name them."""
 
     CREATE_FILE = "CREATE_FILE"
     EDIT_FILE = "EDIT_FILE"
@@ -86,9 +83,6 @@ class PathChange(Struct, frozen=True):
     def removes(self) -> bool:
         return self.after == "nothing"
 
-    def may_be_at(self, path: str) -> bool:
-        return self.path == path or self.after == "anything"
-
 
 Changes = tuple[PathChange, ...]
 """What an operation may change, or its event says it has: policy, record, undo and check ask for it."""
@@ -100,13 +94,6 @@ def moved(path: str, to: str, *, is_new: bool | None) -> Changes:
     return PathChange(path, "nothing", is_new=False), PathChange(to, "moved", is_new)
 
 
-class LineEnd(Enum):
-    """How the lines of a written file end."""
-
-    LF = "lf"
-    CRLF = "crlf"
-
-
 class CreateFile(EqualByMeaning, frozen=True):
     """Write a whole file, new or replacing an old one; missing parent folders are made."""
 
@@ -115,8 +102,8 @@ class CreateFile(EqualByMeaning, frozen=True):
 
     path: str
     content: str | bytes
-    line_end: LineEnd | None = None
-    """None keeps CRLF if every line of the replaced file ends with it, else LF."""
+    line_end: str | None = None
+    """`lf` or `crlf`; None keeps CRLF if every line of the replaced file ends with it, else LF."""
     overwrite: bool = True
     unchecked: bool = False
     """The answer says that the content is intended, even if it does not parse."""
@@ -316,8 +303,6 @@ class RunCommand(Struct, frozen=True):
 
 
 class ShowMessage(Struct, frozen=True):
-    """Show the person a text."""
-
     kind: ClassVar[Kind] = Kind.MESSAGE
     changes: ClassVar[Changes] = ()
 
@@ -325,8 +310,6 @@ class ShowMessage(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """End the session: the task is done."""
-
     kind: ClassVar[Kind] = Kind.DONE
     changes: ClassVar[Changes] = ()
 

@@ -47,7 +47,6 @@ def folder_path(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the names in a path, without `.` and `..`."""
     if not text or text.isspace():
         raise OperationError("REJECTED: Path is empty", advice="; name a file")
     # Check the length first: nothing below may scan a path of a megabyte.
@@ -80,8 +79,7 @@ def _parts(text: str) -> list[str]:
 def check_new_name(path: str, exists: Callable[[str], bool] = lambda _: False) -> None:
     """Reject names that a repository shared with Windows could not hold, and variables of a shell.
 
-    The former are names of devices, with one of <>:"|?*, or with a trailing dot or space. Of the latter
-    (`$HOME/x`) a twin of the file that is meant would be made; `$id.tsx` is a name, and so is what `exists`.
+    Of `$HOME/x` a twin of what is meant would be made; `$id.tsx` is a name, and so is what `exists`.
     """
     if (found := _VARIABLE.search(path)) is not None and not exists(path[: found.end()]):
         fact = f"REJECTED: '{shown(path)}' has a variable, and nothing here expands it"
@@ -99,10 +97,7 @@ def is_plain_on_windows(name: str) -> bool:
 
 
 def is_git_name(name: str) -> bool:
-    """Return whether some file system would take this name for `.git`.
-
-    Case, trailing dots and blanks, invisible characters, GIT~1: all open the same folder on some systems.
-    """
+    """Return whether some file system takes this name for `.git`: other case, dots at the end, GIT~1."""
     seen = folded(name)
     return seen == ".git" or seen.startswith("git~")
 
@@ -113,11 +108,7 @@ HOME_MARK = ".home"
 
 
 def is_home_name(name: str) -> bool:
-    """Return whether some file system would take this name for an agent home.
-
-    A home is found by name from the folders below it: an answer that could create one in the workspace
-    could create a session in it, with another workspace.
-    """
+    """Return whether some file system takes this name for a home: an answer could make one that is found."""
     return folded(name) == ".codingagent"
 
 
@@ -131,7 +122,7 @@ def folded(name: str) -> str:
 
 
 def is_utf8(path: str) -> bool:
-    """Return whether a name is UTF-8: no answer can ask for another, and no record can hold it."""
+    """Return whether a name is UTF-8: no answer can ask for another."""
     return path.isprintable() or not any("\ud800" <= c <= "\udfff" for c in path)
 
 
@@ -141,10 +132,9 @@ def is_glob(path: str) -> bool:
 
 
 def glob_matcher(glob: str) -> Callable[[str], bool]:
-    """Return a predicate for whole paths that match a glob.
+    """Return a predicate for whole paths: `*` and `?` stay within one name, `**` is any number of folders.
 
-    `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time is
-    proportional to pattern times path, even for a hostile pattern. Unicode forms make no difference.
+    The time is proportional to pattern times path, even for a hostile one. Unicode forms make no difference.
     """
     wanted = [
         None if name == ANY_FOLDERS else name_pattern(name).fullmatch
@@ -154,10 +144,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
 
 
 def matches(glob: str, listing: str) -> list[str]:
-    """Return which paths match a glob, of a listing: each between two NUL.
-
-    Most are never looked at: only those that have the longest run of plain characters of the glob.
-    """
+    """Return which paths of a listing, each between two NUL, match a glob; few are looked at one by one."""
     fits, found = glob_matcher(glob), list[str]()
     plain = max(re.split(r"[*?/]+", unicodedata.normalize("NFC", glob)), key=len)
     if not (plain and unicodedata.is_normalized("NFC", listing)):
@@ -195,11 +182,7 @@ def names_fit(wanted: Sequence[Callable[[str], object] | None], names: Sequence[
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
-    """Return the regular expression for one name of a glob, without exponential backtracking.
-
-    Each star takes as little as lets the text after it match, for good (an atomic group): what it
-    leaves, the next star can take.
-    """
+    """Return the expression for a name of a glob. Each star takes as little as it can, for good (atomic)."""
     first, *rest = re.split(r"\*+", name)
     if not rest:
         return re.compile(_literal(first), re.DOTALL)

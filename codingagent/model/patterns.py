@@ -25,7 +25,7 @@ def words(*lines: str) -> frozenset[str]:
 
 def table(rows: str) -> dict[str, str]:
     """Return the first word of each line, and the rest of it."""
-    return {row.split()[0]: row.split(None, 1)[1] for row in rows.splitlines()}
+    return dict(row.split(None, 1) for row in rows.splitlines())
 
 
 def word_lists(module: str) -> dict[str, frozenset[str]]:
@@ -49,11 +49,10 @@ def sections(module: str) -> dict[str, str]:
 
 
 def text_at(path: str) -> str:
-    """Return a text of our own, which lies beside a module."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         return file.read()
 
 
 def alternatives(lines: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that matches what any line of a section does."""
+    """Return a pattern for what any of the lines matches."""
     return lazy_pattern("|".join(line.strip() for line in lines.splitlines()), flags)

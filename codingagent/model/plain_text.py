@@ -43,7 +43,6 @@ def parted(notes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Return lines as a text, each of them ended."""
     return "\n".join((*lines, ""))
 
 
@@ -66,8 +65,8 @@ def without_controls(text: str) -> str:
 def on_screen(text: str, spaces: tuple[str, ...] = ("Zs", "Co")) -> str:
     """Return a text as a person may see it: each character that is no sign, or shows as none, is escaped.
 
-    All that is looked at or agreed to is shown so: nothing is left out or drawn over. CRLF is a line end
-    where all lines have it. `spaces` are the categories that stay besides what is printed.
+    Nothing is left out or drawn over. CRLF is a line end where all lines have it. `spaces` are the categories
+    that stay besides what is printed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -123,10 +122,7 @@ _BARE_END = lazy_pattern(r"^(?!@@ |\\ No)[^\n]*(?<!\r)\n(?!\\ No)", re.MULTILINE
 
 
 def uniform(*texts: str) -> tuple[str, ...]:
-    """Return texts, or hunks of a diff, without the carriage returns that end all of their lines.
-
-    Where a line has none, all are left: they are what differs.
-    """
+    """Return texts, or hunks of a diff, without the CR that ends all lines; if a line has none, all stay."""
     has_bare = any(map(_BARE_END.search, texts))
     return texts if has_bare else tuple(text.replace("\r\n", "\n") for text in texts)
 
@@ -137,10 +133,7 @@ WRITTEN = lazy_pattern(r"\\u(00(?:[01][0-9a-f]|7f|[89][0-9a-f]))")
 
 
 def in_request(text: str) -> str:
-    """Return a text as a request holds it: with no control character that the terminal of a chat would obey.
-
-    The form is that of JSON, so that texts in JSON stay the same.
-    """
+    """Return a text without controls that a chat's terminal would obey; escaped as in JSON, so JSON stays."""
     return text.translate(_RAW)
 
 
@@ -150,10 +143,7 @@ def with_controls(text: str) -> str:
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
-    """Return at most about `limit` characters of a text, its head and its tail, and what was left out.
-
-    `dropped` characters of its middle were already lost.
-    """
+    """Return a text of about `limit` characters, and how many were left out, with `dropped` ones before."""
     left_out = max(len(text) - limit, 0) + dropped
     if not left_out:
         return text
@@ -177,19 +167,9 @@ def in_json(value: object) -> bytes:
     try:
         return json.encode(value)
     except UnicodeEncodeError:
-        return json.encode(_without_halves(to_builtins(value)))
+        from json import dumps  # lets them pass
 
-
-def _without_halves(value: object) -> object:
-    match value:
-        case str():
-            return without_halves(value)
-        case dict():
-            return {name: _without_halves(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_without_halves(each) for each in value]
-        case _:
-            return value
+        return without_halves(dumps(to_builtins(value), ensure_ascii=False)).encode()
 
 
 _CONTROLS = tuple(map(chr, range(32)))
@@ -211,7 +191,6 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def some(names: Sequence[str], most: int) -> str:
-    """Return the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -219,12 +198,6 @@ def some(names: Sequence[str], most: int) -> str:
 def as_typed(text: str) -> str:
     """Return a typed line for comparison: in small letters, wide ones as the usual ones."""
     return unicodedata.normalize("NFKC", text).strip().lower()
-
-
-def size(count_bytes: int) -> str:
-    """Return a number of bytes as people say it."""
-    thousands = count_bytes / 1000
-    return f"{thousands / 1000:.1f} MB" if thousands >= 1000 else f"{max(thousands, 1):.0f} kB"
 
 
 def plural(number: int, one: str, many: str = "") -> str:

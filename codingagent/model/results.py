@@ -16,6 +16,13 @@ _TIMED_OUT = 124
 # Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 _ALLOWS_MORE = {"time_limit": '; timeout="SECONDS" allows more', "output_limit": "; print less"}
+_WHY_ENDED = {
+    "output_limit": "ended after {} of output",
+    "process_limit": "ended after starting more than {} at the same time",
+    "memory_limit": "ended after using more than {}",
+    "layer_limit": "ended after keeping more than {} in caches of tools, which were emptied",
+    "agent": "ended: the program that asked for it is gone",
+}
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 CUT_OFF = "Cut off inside"
@@ -39,8 +46,7 @@ def exit_code_of(event: CommandRan) -> int:
 def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = False) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
-    All outside text is indented, so that no line of it can pass for a heading or a result. The output has at
-    most `output_limit` characters; None: all.
+    No line of it can pass for a heading or a result. `output_limit` is in characters; None: all.
     """
     # The limit of a check is the person's setting: no answer can ask for more.
     words, text = result_of(event, is_for_model=not is_check)
@@ -136,21 +142,7 @@ def end_of(event: CommandRan) -> str:
 
 def why_ended(event: CommandRan) -> str:
     """Return what ended a command, other than itself and its time limit; empty: nothing."""
-    match event.ended_by:
-        case "output_limit":
-            return f"ended after {event.limit} of output"
-        case "process_limit":
-            return f"ended after starting more than {event.limit} at the same time"
-        case "memory_limit":
-            return f"ended after using more than {event.limit}"
-        case "layer_limit":
-            return f"ended after keeping more than {event.limit} in caches of tools, which were emptied"
-        case "agent":
-            return "ended: the program that asked for it is gone"
-        case "itself" | "time_limit":
-            return ""
-        case _:
-            assert_never(event.ended_by)
+    return _WHY_ENDED.get(event.ended_by, "").format(event.limit)
 
 
 def _signal_name(number: int) -> str:

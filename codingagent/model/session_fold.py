@@ -76,10 +76,7 @@ def replay(records: Iterable[entries.Record]) -> Session | None:
 def states(
     records: Iterable[entries.Record], begun: Session | None = None
 ) -> Iterator[tuple[entries.Record, Session]]:
-    """Yield each record with the state after it, which is good until the next: it is changed in place.
-
-    `begun` is the state before the first; it stays as it is.
-    """
+    """Yield each record with the state after it, good until the next; `begun`, before all, stays as it is."""
     session = None if begun is None else replace(begun)
     for record in records:
         session = advance(session, record)
@@ -113,7 +110,6 @@ def _begun(record: entries.Record) -> Session:
 
 
 def _changes(session: Session, record: entries.Record) -> Changes:
-    """Return the fields of the state that a record changes."""
     was, phases = session.phase, _PHASES.get(type(record), _SAME)
     if was not in phases:
         raise ValueError(f"a {record.class_name} while the session is {was.value}")
@@ -139,7 +135,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             # What the chat now knows, including files that the person changed.
             refused = (each for each in session.results if isinstance(each, events.Refused))
             known = {each.subject: each.digest for each in refused if each.digest}
-            known |= {file.path: file.digest for file in record.shown}
+            known |= record.shown
             return {
                 "checkpoints": replace(kept, told=kept.latest),
                 "known": {**session.known, **known} if known else session.known,
@@ -167,7 +163,8 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
                 "touched": session.touched.union(record.attached),
             }
         case entries.RefreshAsked():
-            return _refresh(session, record)
+            leave_out = session.leave_out if record.leave_out is None else record.leave_out
+            return {"leave_out": leave_out, "said": session.said[:-1] if record.unsays else session.said}
         case entries.AnswerSetAside() | entries.CommitMade() | entries.HookChanged():
             return {}
         case entries.GrantsRevoked():
@@ -206,12 +203,8 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"protected_found": record.changes}
         case entries.ProtectedSettled():
             is_unchecked = session.is_unchecked or bool(record.put_back)
-            return {
-                "asked": None,
-                "answered": None,
-                "protected_settled": record,
-                "is_unchecked": is_unchecked,
-            }
+            fresh = {"protected_settled": record, "is_unchecked": is_unchecked}
+            return {"asked": None, "answered": None, **fresh}
         case entries.UndoBegan():
             return {"undoing": record}
         case entries.UndoEnded():
@@ -229,12 +222,8 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             # After a close, or an answer in words, the model sent no DONE; only the request is new.
             is_done = not (session.is_closed or session.is_asking)
             notes = (*session.notes, *[_reopened(session)] * is_done)
-            return {
-                "sequence": session.sequence + 1,
-                "notes": notes,
-                "is_closed": False,
-                "was_done": is_done,
-            }
+            again = {"sequence": session.sequence + 1, "is_closed": False, "was_done": is_done}
+            return {**again, "notes": notes}
         case entries.SessionClosed():
             return {"is_closed": True}
         case entries.SessionRenamed():
@@ -243,13 +232,6 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
-
-
-def _refresh(session: Session, record: entries.RefreshAsked) -> Changes:
-    found: Changes = {} if record.leave_out is None else {"leave_out": record.leave_out}
-    if not (record.unsays and session.said):
-        return found
-    return {**found, "said": session.said[:-1]}
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Changes:
@@ -392,7 +374,6 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
 
 
 def _held_after(session: Session) -> Mapping[str, entries.ShownPart]:
-    """Return the lines that the chat has, with what it made of these files itself."""
     found = dict(session.held)
     for change in (change for start in session.written for change in start.changes):
         part = found.get(change.path)
@@ -419,7 +400,6 @@ def known_after(known: Mapping[str, str], written: Iterable[entries.OperationSta
 
 
 def _reopened(session: Session) -> str:
-    """Return the note to the model that its DONE did not end the task."""
     return _REOPENED + _OWED[not all(map(events.succeeded, session.results))]
 
 

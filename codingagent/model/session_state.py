@@ -56,11 +56,7 @@ class AppendList(Sequence[T_co], Generic[T_co]):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
+    __hash__ = None  # type: ignore[assignment]
 
 
 NONE: AppendList[Never] = AppendList()
@@ -217,10 +213,7 @@ class Session(Struct, frozen=True):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the request that is due or waits is a question, and its answer may only read.
-
-        One that began a session lasts until the person wants edits, any other until it is answered.
-        """
+        """Whether the next answer may only read: to a question, or since one until the person wants edits."""
         goes_on, asked = self.terms.wants == "words", 0
         for said in self.said:
             if said.wants and said.sequence <= self.sequence:
@@ -253,7 +246,6 @@ class Session(Struct, frozen=True):
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Return the notes of the next request: about the last answer, and about undos since."""
         return (*self.notes, *filter(None, (self.undo_note,)))
 
     @property
@@ -321,7 +313,6 @@ def _ns(at: str) -> int:
 
 
 def no_request_waits(session: Session) -> str:
-    """Return the message that no request waits to be sent, and what waits instead."""
     session_id, phase = session.session_id, session.phase.value
     return (
         f"session {session_id} has no request that waits; it is {phase}: see `codingagent show {session_id}`"

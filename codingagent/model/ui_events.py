@@ -30,10 +30,7 @@ class OutputCame(Tagged, frozen=True, tag="output_came"):
 
 
 class FileChanged(Tagged, frozen=True, tag="file_changed"):
-    """The current operation wrote a file: its bytes before (None if it is new) and after.
-
-    The front end computes the diff: most do not need it, and the next request waits.
-    """
+    """The current operation wrote a file: its bytes before (None if it is new) and after."""
 
     path: str
     old: bytes | None

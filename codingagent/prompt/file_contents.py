@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from codingagent.model import plain_text
 from codingagent.model.patterns import lazy_pattern
-from codingagent.prompt.file_list import shown_path
+from codingagent.prompt.file_list import human_size, shown_path
 
 # Characters that a reader does not see, some of which begin a line.
 _UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
@@ -93,8 +93,7 @@ def conventions(views: Sequence[FileView], room: int) -> str:
 def attached(views: Sequence[FileView], room: int) -> str:
     """Return the files attached to earlier requests that fit whole, and the names of the others."""
     text, left_out = "", list[str]()
-    for view in views:
-        shown = framed(view, frame_of(view) + len(view.text))
+    for view, shown in zip(views, unclipped(views), strict=True):
         if len(text) + len(shown) <= room:
             text += shown
         else:
@@ -106,11 +105,10 @@ def attached(views: Sequence[FileView], room: int) -> str:
 
 def names_of(paths: Sequence[str], room: int) -> str:
     """Return paths as a list that fits, and how many more there are; empty if not even one fits."""
-    count = min(len(paths), _NAMED)
-    while count and len(named(paths[:count])) > max(room - FRAME_CHARACTERS, 0):
+    names, count = [*map(shown_path, paths)], min(len(paths), _NAMED)
+    while count and len(plain_text.some(names, count)) > room - FRAME_CHARACTERS:
         count //= 2
-    more = f" and {len(paths) - count} more" if count < len(paths) else ""
-    return named(paths[:count]) + more if count else ""
+    return plain_text.some(names, count) if count else ""
 
 
 def named(paths: Iterable[str]) -> str:
@@ -147,7 +145,7 @@ def framed(view: FileView, room: int) -> str:
     end = f"--- end {path} ---\n"
     if view.beside_bytes:
         name = shown_path(view.path.rpartition("/")[2])
-        size = plain_text.size(view.beside_bytes)
+        size = human_size(view.beside_bytes)
         return f"--- {path} ---\n(attached beside this text as {name}, {size})\n{end}"
     room -= frame_of(view)
     cut = len(text) > room
@@ -156,14 +154,11 @@ def framed(view: FileView, room: int) -> str:
     shown = text.count("\n")
     last = view.first_line + shown - 1
     if cut and not shown:
-        count, first = view.total_lines, view.text.find("\n")
         advice = "ask for fewer files, or for a range with start_line and end_line"
-        if first > _LONG_LINE:
-            advice = (
-                f"line {view.first_line} has {first:,} characters, so look at a part of it with RUN_COMMAND"
-            )
-        lines = plain_text.plural(count, "line")
-        return f"--- {path} ---\n({count} {lines}, none of which fit here: {advice})\n{end}"
+        if view.text.find("\n") > _LONG_LINE:
+            advice = "its lines are long, so look at a part of it with RUN_COMMAND"
+        lines = f"{view.total_lines} {plain_text.plural(view.total_lines, 'line')}"
+        return f"--- {path} ---\n({lines}, none of which fit here: {advice})\n{end}"
     said = view.about
     if not said and (cut or not view.is_whole):
         rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""

@@ -6,7 +6,7 @@ and the cut says how to ask for the rest.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
-from codingagent.model.check_outcome import brief, compared, failure_before, left_of
+from codingagent.model.check_outcome import brief, compared, failure_before
 from codingagent.model.events import CommandRan, Denied, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
@@ -50,23 +50,6 @@ _EARLIER_SHARE = 4
 _REPLIES, _REPLY_CHARACTERS = 8, 3_000
 
 
-class Environment(Struct, frozen=True):
-    """Facts about the machine, so that a model does not have to guess."""
-
-    system: str
-    shell: str
-    programs: tuple[str, ...]
-    timeout_s: float
-    sandbox: str
-    network: str
-    memory: str = ""
-    """The memory limit of a command; empty: none."""
-    check: str = ""
-    """The person's command that checks the work; empty: none."""
-    approval: str = ""
-    """What the policy allows, in words for the model; empty: everything."""
-
-
 class Material(Struct, frozen=True):
     """The content of CONTEXT, besides the results; `choose` adds files, in at most so many characters."""
 
@@ -74,7 +57,8 @@ class Material(Struct, frozen=True):
     views: Sequence[FileView]
     unread: Sequence[str]
     """Requested paths that could not be read after all, each with its reason."""
-    environment: Environment
+    environment: Mapping[str, str]
+    """Facts about the machine by name, so that a model does not have to guess; the check is its command."""
     offered: Sequence[FileView] = ()
     """Files that the outputs of failed commands name, if there is room."""
     attached: Sequence[FileView] = ()
@@ -155,8 +139,8 @@ def render_short(
 ) -> str:
     """Return what a chat still needs if it has seen the requests before this one.
 
-    Of the context, the listing is left out, and the environment that it has seen. `changed` is what changed
-    in the workspace since the last request, a line each; None: unknown.
+    Without the listing, and the environment that it has seen. `changed` is what changed in the workspace
+    since the last request, a line each; None: unknown.
     """
     # A question has a guide of its own, and so has what is done after questions.
     is_known = session.is_asking != session.is_taught
@@ -189,10 +173,7 @@ def render_short(
 
 
 def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
-    """Say what comes next: the rest of a block, what failed, what to run again; else the task.
-
-    A chat that has not seen the last answer can't send parts of it again.
-    """
+    """Say what comes next: what the chat has seen may be sent again in part; else the task."""
     steps, names = "", dict[str, None]()
     failed = _owed(session.results)
     for each in failed.values():
@@ -273,7 +254,7 @@ def _prompt(
             f"Earlier requests and answers showed or wrote {names}. If this chat has not seen them,"
             f" {dialect.name(Kind.READ_FILE)} those that you need."
         )
-    has_check = session.checked is not None or context.environment.check
+    has_check = session.checked is not None or context.environment.get("Check")
     if session.is_failing and has_check and not session.is_asking:
         is_shown = not isinstance(session.checked, Denied | None)
         found = compared(session)
@@ -289,10 +270,7 @@ def _prompt(
 
 
 def _words(session: Session, room: int) -> list[str]:
-    """Return the person's words: those that came with this request, and those that may have been missed.
-
-    All others take at most `room` characters: a chat that saw the earlier requests has seen them.
-    """
+    """Return the person's words: of now, those that may have been missed, others in `room` characters."""
     new = [said for said in session.said if said.sequence == session.sequence]
     # The last answer may be to a request without these words, unless it answered the question in them.
     last = session.sequence - 1
@@ -345,24 +323,15 @@ def _told(saids: Iterable[Said]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _environment(environment: Environment, dialect: Dialect) -> str:
-    check = (
-        "after each answer that changes a file, this program itself runs"
-        f" `{plain_text.one_line(environment.check)}`. What it runs needs no command of yours; if it passes,"
-        f" {dialect.done} is accepted, whatever your own commands say"
-    )
-    facts = {
-        "System": environment.system,
-        "Shell": environment.shell,
-        "Programs found": ", ".join(environment.programs) or "none of the usual ones",
-        "Limits per command": f"{environment.timeout_s:g} seconds, unless timeout is set"
-        + f"; {environment.memory}" * bool(environment.memory),
-        "Sandbox": environment.sandbox,
-        "Network": environment.network,
-        "Check": environment.check and check,
-        "Approval": environment.approval,
-    }
-    lines = "".join(f"  {name}: {fact}\n" for name, fact in facts.items() if fact)
+def _environment(facts: Mapping[str, str], dialect: Dialect) -> str:
+    said = dict(facts)
+    if check := facts.get("Check"):
+        said["Check"] = (
+            "after each answer that changes a file, this program itself runs"
+            f" `{plain_text.one_line(check)}`. What it runs needs no command of yours; if it passes,"
+            f" {dialect.done} is accepted, whatever your own commands say"
+        )
+    lines = "".join(f"  {name}: {fact}\n" for name, fact in said.items() if fact)
     return f"## Environment\n{lines}"
 
 
@@ -405,14 +374,11 @@ def _told_once(event: Event, session: Session) -> Event:
     """Return an event without what CHECK or PROMPT shows."""
     if isinstance(event, Refused) and _is_cut(event, session):
         return replace(event, advice="; PROMPT says how to go on", detail="")
-    check = session.checked
-    if (
-        isinstance(event, CommandRan)
-        and isinstance(check, CommandRan)
-        and (left := left_of(event, check, compared(session).old)) != event.output
-    ):
-        notes = [note for note in event.notes if note not in check.notes]
-        return replace(event, output=left, notes=(*notes, f"see {Kind.CHECK} below"))
+    if isinstance(event, CommandRan) and isinstance(check := session.checked, CommandRan):
+        ran, ended = ((e.command.strip(), e.exit_code, e.ended_by) for e in (event, check))
+        if ran == ended:
+            notes = [note for note in event.notes if note not in check.notes]
+            return replace(event, output="", notes=(*notes, f"see {Kind.CHECK} below"))
     return event
 
 

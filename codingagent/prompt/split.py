@@ -6,10 +6,7 @@ SMALLEST_CHARACTERS = 1_000
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """Return the text in parts of at most `limit` characters, cut at line ends where possible.
-
-    Each part but the last asks the chat to wait; a text that fits is one part, unchanged.
-    """
+    """Return the text in parts of at most `limit` characters, cut at line ends; all but the last say wait."""
     if len(text) <= limit:
         return (text,)
     room = limit - _FRAME_CHARACTERS

@@ -1,7 +1,6 @@
 """Find the workspace files, with lines, that the output of a failed command names."""
 
 from collections.abc import Iterable
-from itertools import chain
 
 from codingagent.model.patterns import lazy_pattern
 
@@ -21,13 +20,12 @@ _PLACE = lazy_pattern(
     rf"|({_PATH}\.\w{{1,10}}) on line (\d{{1,7}})"
 )
 _STACK_ENDS_LAST = lazy_pattern(r"Traceback \(most recent call last\)|(?m:^ *\S+\.py:\d+: in )")
-_MISSING = lazy_pattern(r"No module named '(\w+)")
 
 
 def named_in(output: str, root: str, files: Iterable[str]) -> list[tuple[str, list[int]]]:
-    """Return the files that an output names with lines, and these in its order; the cause first.
+    """Return the files, of these, that an output names, with lines in its order; the cause first.
 
-    `files` are all that may be meant, `root` is the workspace's full path, as a command sees it.
+    `root` is the workspace's full path, as a command sees it.
     """
     known = frozenset(files)
     lines: dict[str, list[int]] = {}
@@ -41,10 +39,6 @@ def named_in(output: str, root: str, files: Iterable[str]) -> list[tuple[str, li
         if meant is not None and int(line):
             lines.setdefault(meant, []).append(int(line))
     found = [*lines.items()]
-    missing, parts = _MISSING.search(output), (path.split("/") for path in known)
-    if missing and {f"{missing[1]}.py", missing[1]}.isdisjoint(chain.from_iterable(parts)):
-        # What is not installed is no fault of the tests' set-up, which imports it.
-        found = [each for each in found if not each[0].endswith("conftest.py")]
     # A stack ends with its innermost frame, a compiler begins with the cause.
     return (found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT]
 

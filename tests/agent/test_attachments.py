@@ -211,7 +211,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(84_000)
 PDF = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n%%EOF\n"
 
 
-@pytest.mark.parametrize(("name", "data", "size"), [("shot.png", PNG, "84 kB"), ("paper.pdf", PDF, "1 kB")])
+@pytest.mark.parametrize(
+    ("name", "data", "size"), [("shot.png", PNG, "84 kB"), ("paper.pdf", PDF, "51 bytes")]
+)
 def test_what_chats_read_beside_a_text_is_named_to_both(
     folder: Path, name: str, data: bytes, size: str
 ) -> None:

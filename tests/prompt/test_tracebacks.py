@@ -77,15 +77,6 @@ def test_of_a_python_stack_the_last_files_count_of_a_compiler_the_first() -> Non
     assert [path for path, _ in named_in(errors, ROOT, files)] == files[:5]
 
 
-def test_what_is_not_installed_is_no_fault_of_the_set_up() -> None:
-    """A conftest that imports a missing module is not shown, unless the module is the workspace's own."""
-    place = "tests/conftest.py:3: in <module>\n    import shop\n"
-    output = f"{place}E   ModuleNotFoundError: No module named 'shop'"
-    files = ["tests/conftest.py", "a.py"]
-    assert named_in(output, ROOT, files) == []
-    assert named_in(output, ROOT, [*files, "shop/__init__.py"]) == [("tests/conftest.py", [3])]
-
-
 @given(st.text(alphabet="ab./\\:(),\"' \n1", max_size=300))
 def test_no_output_is_a_fault(output: str) -> None:
     """Commands print whatever they like."""

@@ -24,10 +24,10 @@ from codingagent.model.approval import Question
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import estimated, one_line
-from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import tokens
+from codingagent.prompt.file_list import human_size
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import is_held
@@ -191,7 +191,7 @@ class SessionView:
         self.request = None
         if self.session.is_awaiting_answer:
             beside = beside_in(records).items()
-            files = [(path, secrecy.hide(path), size_of(count)) for path, count in beside]
+            files = [(path, secrecy.hide(path), human_size(count)) for path, count in beside]
             self.request = self._request(home, files)
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)

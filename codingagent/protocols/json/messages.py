@@ -109,9 +109,7 @@ def validate_approval(obj: object) -> Validated[wire.ApprovalMessage]:
 
 
 def read_operations_message(source: object) -> Received:
-    """Read a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
-
-    An operation that is malformed does not spoil the others.
+    """Read a message of JSON (str, or UTF-8), or a dict; a malformed operation does not spoil the others.
 
     MessageError if this is no operations message at all, or has too many of them.
     """
@@ -226,15 +224,9 @@ def _text(source: str | bytes) -> str:
 
 # --- operations in the core's words ---------------------------------------------------------------
 
-# What quotes names and commands, which may not be UTF-8.
-_QUOTES = frozenset({"path", "command", "reason", "suggestion", "error", "message"})
-
 
 def items_of(received: Received) -> tuple[Step | Problem, ...]:
-    """Return what a message asks for, in order, each item under its own id, or by its place.
-
-    001 asks for no unique ids, so neither do we: two items may be called the same.
-    """
+    """Return what a message asks for, in order, each by its id, which need not be unique, or its place."""
     return tuple(starmap(_step, enumerate(received)))
 
 
@@ -311,8 +303,8 @@ def _failure(ended: OperationEnded, event: core.Interrupted | core.Refused, reas
 def _made(type_: str, of: OperationEnded, **fields: Any) -> wire.Event:
     """Return an event; a field that is None is absent."""
     fields = {name: value for name, value in fields.items() if value is not None}
-    for name in _QUOTES & fields.keys():
-        fields[name] = without_halves(fields[name])
+    # Names and commands may not be UTF-8.
+    fields |= {name: without_halves(value) for name, value in fields.items() if isinstance(value, str)}
     event: wire.Event = wire.EVENTS[type_](operation_id=of.name, timestamp=of.at, **fields)
     return event
 
@@ -337,10 +329,10 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
 
 # --- answers ---------------------------------------------------------------------------------------
 def read_answer(source: object) -> tuple[str | None, Answer]:
-    """Read the answer to an approval: the operation's id, if it is named, and the decision.
+    """Read the answer to an approval: the operation's id, if it is named, and the decision; or MessageError.
 
-    It is JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event that says
-    `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow); else MessageError.
+    JSON, or a value of it: `{"approval": {…}}`, or a `userMessage` event that says `approved` or `denied`,
+    alone or in `{"events": […]}` (001, approval flow).
     """
     value = value_of(source) if isinstance(source, str | bytes) else source
     if isinstance(value, dict) and "approval" in value:
@@ -378,10 +370,7 @@ _WRITE = (
 
 
 def read_reply(text: str) -> Reply | None:
-    """Read an answer that is an operations message, bare or in one code fence; None if it is none.
-
-    Never raises: a message that can't be read is a problem among the items.
-    """
+    """Read an answer that is an operations message, bare or in a code fence, else None. Never raises."""
     bodies = _bodies(text)
     if not bodies:
         return None

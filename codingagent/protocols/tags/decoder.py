@@ -15,7 +15,6 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Finish,
-    LineEnd,
     LineRange,
     MoveFile,
     Operation,
@@ -122,7 +121,7 @@ def _create_file(values: _Values) -> Operation:
     arrival = values.arrival()
     # What may be undone in it depends on the file that it takes the place of.
     body = values.body if ended else values.body.removesuffix("\n")
-    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite, unchecked, arrival)
+    return CreateFile(path, body, eol, overwrite, unchecked, arrival)
 
 
 def _edit_file(values: _Values) -> Operation:
