@@ -135,9 +135,7 @@ def _encoded(text: str, codec: str, errors: str = "strict") -> bytes:
 
 
 def decode_file(
-    data: bytes,
-    charset: Callable[[], str] = str,
-    neighbours: Callable[[], Iterable[bytes]] | None = None,
+    data: bytes, charset: Callable[[], str] = str, neighbours: Callable[[], Iterable[bytes]] | None = None
 ) -> FileText | None:
     """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 

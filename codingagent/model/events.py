@@ -11,15 +11,8 @@ from msgspec import Struct, field
 from codingagent.model.encoding import Encoding
 from codingagent.model.operations import EVERYWHERE, Changes, Kind, PathChange, moved
 
-EndedBy = Literal[
-    "itself",
-    "time_limit",
-    "output_limit",
-    "process_limit",
-    "memory_limit",
-    "layer_limit",
-    "agent",
-]
+_Limit = Literal["time_limit", "output_limit", "process_limit", "memory_limit", "layer_limit"]
+EndedBy = Literal["itself", "agent"] | _Limit
 """What ended a command; `agent`: the process that had started it was gone."""
 SKIPPED = ("skipped",)
 """The rules of a check that the person skipped."""
@@ -219,21 +212,8 @@ class Denied(_Noted, frozen=True, tag="denied"):
     suggestion: str = ""
 
 
-Event = (
-    FileCreated
-    | FileEdited
-    | FileDeleted
-    | FileMoved
-    | FileRequested
-    | FileFetched
-    | FolderListed
-    | CommandRan
-    | Interrupted
-    | MessageShown
-    | Finished
-    | Refused
-    | Denied
-)
+_OfFiles = FileCreated | FileEdited | FileDeleted | FileMoved | FileRequested | FileFetched | FolderListed
+Event = _OfFiles | CommandRan | Interrupted | MessageShown | Finished | Refused | Denied
 
 
 def succeeded(event: Event) -> bool:

@@ -409,34 +409,12 @@ class SessionRenamed(Tagged, frozen=True, tag="session_renamed"):
     at: str
 
 
-Record = (
-    SessionStarted
-    | RunStarted
-    | InboxFound
-    | RequestWritten
-    | PersonSaid
-    | RefreshAsked
-    | CheckNamed
-    | AnswerTaken
-    | AnswerSetAside
-    | OperationStarted
-    | OperationEnded
-    | CheckEnded
-    | ApprovalAsked
-    | ApprovalAnswered
-    | GrantsRevoked
-    | CheckpointTaken
-    | ProtectedFound
-    | ProtectedSettled
-    | UndoBegan
-    | UndoEnded
-    | TurnEnded
-    | CommitMade
-    | HookChanged
-    | SessionReopened
-    | SessionClosed
-    | SessionRenamed
-)
+_OfSession = SessionStarted | RunStarted | SessionReopened | SessionClosed | SessionRenamed
+_OfRequest = InboxFound | RequestWritten | PersonSaid | RefreshAsked | CheckNamed
+_OfAnswer = AnswerTaken | AnswerSetAside | OperationStarted | OperationEnded | CheckEnded | TurnEnded
+_OfApproval = ApprovalAsked | ApprovalAnswered | GrantsRevoked | ProtectedFound | ProtectedSettled
+_OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged
+Record = _OfSession | _OfRequest | _OfAnswer | _OfApproval | _OfFiles
 
 
 def encode_record(record: Record) -> bytes:

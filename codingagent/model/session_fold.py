@@ -6,6 +6,7 @@ was interrupted by a kill: `Session.started`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from typing import assert_never
 
 from msgspec.structs import force_setattr, replace
@@ -67,10 +68,7 @@ def fold(session: Session | None, record: entries.Record) -> Session:
 
 
 def replay(records: Iterable[entries.Record]) -> Session | None:
-    session: Session | None = None
-    for _, after in states(records):
-        session = after
-    return session
+    return reduce(advance, records, None)
 
 
 def states(

@@ -56,8 +56,6 @@ class AppendList(Sequence[T_co], Generic[T_co]):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 NONE: AppendList[Never] = AppendList()
 

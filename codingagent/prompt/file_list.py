@@ -40,10 +40,7 @@ class Listing(Struct, frozen=True):
 
 
 def lines(
-    listing: Listing,
-    likely: Collection[str] = (),
-    limit: int = 2_000,
-    characters: int | None = None,
+    listing: Listing, likely: Collection[str] = (), limit: int = 2_000, characters: int | None = None
 ) -> list[str]:
     """Return the lines under `## Workspace Files`, of so many names and characters at most.
 

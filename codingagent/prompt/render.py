@@ -131,11 +131,7 @@ def render(session: Session, context: Material, settings: Settings, dialect: Dia
 
 
 def render_short(
-    session: Session,
-    context: Material,
-    settings: Settings,
-    dialect: Dialect,
-    changed: Sequence[str] | None,
+    session: Session, context: Material, settings: Settings, dialect: Dialect, changed: Sequence[str] | None
 ) -> str:
     """Return what a chat still needs if it has seen the requests before this one.
 

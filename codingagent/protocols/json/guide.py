@@ -23,7 +23,7 @@ _CUT = (
     " shell and sed -n '1,200p' FILE"
 )
 # What events may hold in length; the rest of them is short.
-_LONG = ("content", "stdout", "stderr", "error", "command")
+_LONG = ("content", "stdout", "stderr", "error")
 _SHORTEST = 200
 _COMMAND_SHOWN = 120
 
@@ -46,13 +46,7 @@ def _results(session: Session, room: int, is_short: bool) -> str:
     task = wire.UserMessageEvent(
         timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
-    events: list[Event] = [] if is_short else [task]
-    for event in map(event_of, session.ends):
-        if isinstance(event, ShellEvent):  # the model wrote the rest of the command
-            start = plain_text.one_line(event.command, _COMMAND_SHOWN)
-            events.append(event.model_copy(update={"command": start}))
-        else:
-            events.append(event)
+    events: list[Event] = [*[task] * (not is_short), *map(event_of, session.ends)]
     known = len(events)
     notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
@@ -92,4 +86,6 @@ def _fitting(events: Sequence[Event], room: int) -> tuple[list[str], bool] | Non
 def _cut(event: Event, limit: int) -> Event:
     long = {name: text for name in _LONG if len(text := getattr(event, name, None) or "") > limit}
     cut = {name: plain_text.clip_middle(text, limit) for name, text in long.items()}
+    if isinstance(event, ShellEvent):  # the model wrote the rest of the command
+        cut["command"] = plain_text.one_line(event.command, _COMMAND_SHOWN)
     return event.model_copy(update=cut)

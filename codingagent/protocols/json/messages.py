@@ -259,10 +259,8 @@ def event_of(ended: OperationEnded) -> wire.Event:
         case core.FileRequested(asked=path) | core.FolderListed(path=path):
             # Only the other protocol asks for these, and its request shows what was found.
             return _made("readFile", ended, path=path, success=True)
-        case core.FileEdited():
-            edits = event.edits
-            type_ = type_of(event.kind)
-            return _made(type_, ended, path=event.path, success=True, edits_applied=edits)
+        case core.FileEdited(edits=edits):
+            return _made("editFile", ended, path=event.path, success=True, edits_applied=edits)
         case core.FileDeleted():
             return _made("deleteFile", ended, path=event.path, success=True)
         case core.CommandRan():

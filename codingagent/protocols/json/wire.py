@@ -108,9 +108,7 @@ Message = Annotated[str, StringConstraints(strict=True, max_length=MESSAGE_LIMIT
 Command = Annotated[str, StringConstraints(strict=True, max_length=COMMAND_LIMIT)]
 RelativePath = Annotated[str, StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN)]
 FileContent = Annotated[
-    Text,
-    AfterValidator(_check_file_size),
-    Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file."),
+    Text, AfterValidator(_check_file_size), Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file.")
 ]
 Timestamp = Annotated[str, StringConstraints(strict=True, pattern=_TIME_PATTERN)]
 Encoding = Literal["utf-8", "base64"]
@@ -259,14 +257,8 @@ class ShellOperation(_Operation):
         )
 
 
-Operation = (
-    MessageOperation
-    | CreateFileOperation
-    | ReadFileOperation
-    | EditFileOperation
-    | DeleteFileOperation
-    | ShellOperation
-)
+_FileOperation = CreateFileOperation | ReadFileOperation | EditFileOperation | DeleteFileOperation
+Operation = MessageOperation | _FileOperation | ShellOperation
 TYPES: dict[Kind, str] = {form.kind: form.model_fields["type"].default for form in get_args(Operation)}
 TYPES[Kind.DONE] = TYPES[Kind.MESSAGE]
 TaggedOperation = Annotated[Operation, _TAG]
@@ -382,18 +374,9 @@ class ErrorEvent(_Outcome):
     details: OrAbsent[dict[str, Any]] = None
 
 
-Event = (
-    UserMessageEvent
-    | MessageEvent
-    | CreateFileEvent
-    | ReadFileEvent
-    | EditFileEvent
-    | DeleteFileEvent
-    | ShellEvent
-    | ApprovalRequiredEvent
-    | PolicyDeniedEvent
-    | ErrorEvent
-)
+_FileEvent = CreateFileEvent | ReadFileEvent | EditFileEvent | DeleteFileEvent
+_Undone = ApprovalRequiredEvent | PolicyDeniedEvent | ErrorEvent
+Event = UserMessageEvent | MessageEvent | _FileEvent | ShellEvent | _Undone
 TaggedEvent = Annotated[Event, _TAG]
 EVENTS: dict[str, Any] = {form.model_fields["type"].default: form for form in get_args(Event)}
 Status = Literal["completed", "awaiting_approval", "error"]
