@@ -22,6 +22,7 @@ class AppendList(Sequence[T_co], Generic[T_co]):
     """Immutable sequence whose `with_one` shares storage; a tuple is copied whole for each new value."""
 
     __slots__ = ("_length", "_shared")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, values: Iterable[T_co] = ()) -> None:
         self._shared = list(values)
