@@ -29,16 +29,9 @@ _BLOCKS = [
     for rows in _RUNNERS.values()
     if "block" in rows
 ]
-_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _SECTIONS.items()}
-_END, _COUNT = _PATTERNS["end"], _PATTERNS["count"]
-_NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]
-_STOPS_EARLY, _MISSING, _FAULT, _STATED = (
-    _PATTERNS[n] for n in ("stops early", "missing", "fault", "stated")
-)
-_VARYING, _ABOUT_TESTS, _PASSED = (_PATTERNS[n] for n in ("varying", "about tests", "passed"))
-_DIGITS, _PASSED_IN = _PATTERNS["digits"], _PATTERNS["passed in"]
+_SAYS = {name: alternatives(lines, re.MULTILINE) for name, lines in _SECTIONS.items()}
 # By exit status, what a shell prints of a program that it does not find.
-_LOST_BY = {127: _PATTERNS["lost"], 1: _PATTERNS["lost by cmd"], 9009: _PATTERNS["lost by cmd"]}
+_LOST_BY = {127: _SAYS["lost"], 1: _SAYS["lost by cmd"], 9009: _SAYS["lost by cmd"]}
 NAMED = 3
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
@@ -74,14 +67,14 @@ def failures_in(event: CommandRan) -> Failures:
     # Go says of a test that a part of it failed.
     wholes = {name.rpartition("/")[0] for name in times}
     names = tuple(name for name in times if name not in wholes)
-    ends = _END.findall(text)
-    count = sum(int(one or other) for end in ends for one, other in _COUNT.findall(end))
+    ends = _SAYS["end"].findall(text)
+    count = sum(int(one or other) for end in ends for one, other in _SAYS["count"].findall(end))
     is_whole = (
         (event.exit_code, event.ended_by) == (1, "itself")
         and 0 < count == len(names)
         and ends == [text.rstrip().rpartition("\n")[2]]
-        and not (_MORE.search(text) or _STOPS_EARLY.search(command))
-        and _ALONE.fullmatch(command) is not None
+        and not (_SAYS["more than tests"].search(text) or _SAYS["stops early"].search(command))
+        and _SAYS["alone"].fullmatch(command) is not None
     )
     unloaded = tuple(dict.fromkeys(map(_named, _UNLOADED.finditer(text))))
     return Failures(names, count or len(names), is_whole, times, unloaded)
@@ -119,7 +112,7 @@ def compared(session: Session) -> Compared:
     new = tuple(name for name in now.names if not is_old[name])
     is_whole = was.is_whole and now.is_whole
     is_same = (first.exit_code, first.ended_by) == (event.exit_code, event.ended_by) and (
-        _VARYING.sub("", first.output) == _VARYING.sub("", event.output)
+        _SAYS["varying"].sub("", first.output) == _SAYS["varying"].sub("", event.output)
     )
     said = (session.task, *(each.text for each in session.said))
     counts_not = is_whole and not (new or any(is_about(text, old) for text in said))
@@ -131,14 +124,12 @@ def is_about(task: str, names: Sequence[str]) -> bool:
     said = {word.removesuffix(".py") for word in re.findall(r"[\w.]+", task.replace("/", " "))}
     parts = {part for name in names for part in re.findall(r"\w+", name.partition("[")[0])}
     about = {part for part in parts if part.lower().startswith("test") and len(part) > len("tests")}
-    return bool(_ABOUT_TESTS.search(task)) or not said.isdisjoint(about)
+    return bool(_SAYS["about tests"].search(task)) or not said.isdisjoint(about)
 
 
 def is_news(event: Event) -> bool:
     """Return whether the model is to know what the check said before any change: that it fails."""
-    if not isinstance(event, CommandRan) or events.succeeded(event):
-        return False
-    return not lost_program(event)
+    return isinstance(event, CommandRan) and not (events.succeeded(event) or lost_program(event))
 
 
 def failure_before(session: Session) -> CommandRan | None:
@@ -155,12 +146,12 @@ def told_before(event: Event, sees: str) -> str:
         return f"your check can't be run: {why}"
     if not isinstance(event, CommandRan):
         return "your check was ended before it was through; it runs after the first change"
-    has_no_test = _NO_TEST.search(event.output)
+    has_no_test = _SAYS["no test"].search(event.output)
     if events.succeeded(event) and not has_no_test:
         return "your check passes already, before any change"
     if lost_program(event):
         return f"your check can't start: {sees}"
-    missing, fault = _MISSING.search(event.output), _stated(event.output)
+    missing, fault = _SAYS["missing"].search(event.output), _stated(event.output)
     found, parts = failures_in(event), _failures(event.output)
     unloaded = [part for part in parts if any(name in part[2] for name in found.unloaded)]
     cause = _stated(event.output[slice(*unloaded[0][:2])].partition("\n")[2]) if unloaded else ""
@@ -184,13 +175,13 @@ def told_before(event: Event, sees: str) -> str:
 
 def _stated(text: str) -> str:
     """Return the line that states what is wrong; empty: none does."""
-    found = _STATED.search(text) or _FAULT.search(text)
+    found = _SAYS["stated"].search(text) or _SAYS["fault"].search(text)
     return " ".join(found[found.lastindex or 0].split()) if found else ""
 
 
 def passed_in(event: CommandRan) -> str:
     """Return the last words of a run of tests that succeeded; empty: it has none that say something."""
-    found = _PASSED_IN.findall(event.output) if events.succeeded(event) else ()
+    found = _SAYS["passed in"].findall(event.output) if events.succeeded(event) else ()
     return "".join(found[-1]).strip() if found else ""
 
 
@@ -213,7 +204,7 @@ def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
         last = "\n".join(event.output.strip().split("\n")[-NAMED:])
         return passed_in(event) or plain_text.clip_middle(last, _BRIEF_CHARACTERS // 10)
     text = _WARNINGS.sub("", event.output)
-    text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
+    text = "\n".join(line for line in text.split("\n") if not _SAYS["passed"].fullmatch(line))
     if not (parts := _failures(text)):
         return plain_text.clip_middle(text, _BRIEF_CHARACTERS)
     heads = {text[begin:end]: name for begin, end, name in parts}
@@ -239,7 +230,7 @@ def _folded(failures: Sequence[str], heads: Mapping[str, str]) -> list[str]:
     found: dict[str, list[str]] = {}
     for failure in failures:
         # The last lines say what is wrong; those before, by which test.
-        end = _DIGITS.sub("0", "\n".join(failure.rstrip().split("\n")[-3:]))
+        end = _SAYS["digits"].sub("0", "\n".join(failure.rstrip().split("\n")[-3:]))
         found.setdefault(end, []).append(failure)
     folded = []
     for first, *others in found.values():
