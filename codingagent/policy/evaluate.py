@@ -47,10 +47,7 @@ _LOCAL_URL = lazy_pattern(
 
 
 def judge_command(policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()) -> Verdict:
-    """Judge a shell line by every command in it, and the variables that are set for it, by name.
-
-    The line may contain the absolute path of the workspace.
-    """
+    """Judge a shell line by every command in it, and by the names of the variables that are set for it."""
     rules = policy.shell
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
@@ -291,10 +288,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
-    """Return the position after a subcommand; 0 if it is missing.
-
-    It is unknown which options take a value: after one without `=`, both readings are tried.
-    """
+    """Return the position after a subcommand, or 0; it is unknown which options take the next word."""
     maybe_value = False
     for place, text in enumerate(texts[at:], at + 1):
         if text.startswith("-") and len(text) > 1:

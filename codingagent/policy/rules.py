@@ -1,9 +1,7 @@
 """Policy rules: whether an operation is allowed, denied or needs approval.
 
-Operations are judged as written, before anything runs. For files this is a rule; for commands it
-guards against accidents, since a program may do anything: protection comes from the sandbox.
-
-docs/settings.md says what the patterns for paths and commands mean.
+For commands they guard against accidents: protection comes from the sandbox. docs/settings.md says what the
+patterns for paths and commands mean.
 """
 
 import difflib
@@ -44,9 +42,7 @@ class ShellRules(Struct, frozen=True):
     """If not empty, all other commands are denied, and lines that can't be judged."""
     blocked_commands: _Patterns = ()
     approval_required: _Patterns = ()
-    """Commands that need approval. Empty: nothing does, not even doubtful lines, downloads or
-    outside writes.
-    """
+    """Commands that need approval. Empty: nothing does, not even doubtful lines or outside writes."""
     timeout: _Number | None = None
     """The maximum time of a command in seconds. None: only the settings limit it."""
 
@@ -209,8 +205,7 @@ def together(*asks: Ask) -> Ask:
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
     """Return the first pattern that matches a path or a folder above it.
 
-    Names are compared as the most lenient file system would, unless `exactly` is set: for a rule
-    that allows, the same name in another case is another file.
+    Names are compared as the most lenient file system would; `exactly` for a rule that allows.
     """
     parts = unicodedata.normalize("NFC", path).split("/")
     names = parts if exactly else [folded(part) or part for part in parts]
@@ -262,10 +257,9 @@ _WANTED = {bool: "true or false", tuple: "a list of strings", int: _NUMBER, type
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
-    """Return the policy in a TOML document, on top of the preset that it `extends`.
+    """Return the policy in a TOML document, on top of the preset that it `extends` (default: `standard`).
 
-    Missing keys are as in the preset (default: `standard`). A list replaces the preset's list; the
-    two are not merged. UsageError for an unknown key or an invalid value; the message says where.
+    A list replaces the preset's list. UsageError for an unknown key or an invalid value.
     """
     _check_keys(document, ["extends", *_TABLES], source, "")
     base = document.get("extends", "standard")

@@ -1,8 +1,6 @@
 """The commands of a shell line with their words, and the commands that a command runs in turn.
 
-Those of `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`: it knows the options of these programs word by
-word. An unknown option (from a newer version) makes it take the wrong word for the command, which a guard
-against accidents can accept.
+Those of `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`, as far as it knows the options of these programs.
 """
 
 import re
@@ -46,10 +44,7 @@ Words = tuple[Word, ...]
 
 
 def command_name(word: Word) -> str | None:
-    """Return a command's name without folders, in lower case; None if the line alone does not tell.
-
-    `$VENV/bin/python` is `python`: its last part is literal.
-    """
+    """Return a command's name without folders, in lower case, if the line tells it: of `$VENV/bin/x` x."""
     if (word.wild and word.text not in ("[", "[[")) or "{}" in word.text:
         return None
     if not word.literal and "/" not in word.tail:
@@ -244,10 +239,7 @@ def _values(words: Words, letter: str) -> Words:
 
 
 def _text(words: Sequence[Word]) -> InnerCommands:
-    """Join words into one shell text, as eval does: doubtful where they are not literal.
-
-    Expansions stay in it as written, so that the text around them is still read.
-    """
+    """Join words into one shell text, as eval does, with expansions as written, which are doubtful."""
     if not words:
         return InnerCommands()
     sure = all(word.literal for word in words)

@@ -1,8 +1,6 @@
-"""Read a shell line: every command in it, at any depth, and what is uncertain.
+"""Read a shell line as bash does: every command in it, at any depth, and what is uncertain.
 
-The line is read as bash reads it: quotes, substitutions, here-documents and compound commands.
-Commands passed to others (`env`, `sh -c`, `find -exec`) are read as if they were in the line
-itself. What no shell would accept is a doubt.
+Commands passed to others (`env`, `sh -c`, `find -exec`) are read as if they were in the line itself.
 """
 
 import re
@@ -378,10 +376,7 @@ class _Reader:
         self.doubts.append(_BROKEN)
 
     def _word(self, ends: str = " \t\n;&|<>()", *, begins_quoted: bool = False) -> Word:
-        """Return the word here, unquoted; an empty one if none is here.
-
-        `ends` is the character that ends an expansion, or empty for all of a text without quotes.
-        """
+        """Return the word here, unquoted, or an empty one; with empty `ends` all of a text without quotes."""
         out, head, behind, wild = "", None, 0, False
         is_body, quoted = not ends, begins_quoted
         while self._at < len(self._text):

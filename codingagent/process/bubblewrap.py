@@ -1,10 +1,9 @@
 """Confine commands with bubblewrap; where it does not work, run them unconfined and say so.
 
-A command sees an allow list of the system, read-only, rather than the whole system with holes: whatever the
-list forgets is hidden, not exposed. It can write to the workspace, a private /tmp and a home folder in
-memory. `.git` is read-only inside the workspace, and an agent home there is hidden. The network is a private
-loopback only. No capability is left, and a system call filter (`seccomp`) refuses calls that are only useful
-for escaping. Another kind of sandbox would be another class with the same attributes.
+A command sees an allow list of the system, read-only. It can write to the workspace, a private /tmp and a
+home folder in memory. `.git` is read-only inside the workspace, and an agent home there is hidden. The
+network is a private loopback only. No capability is left, and `seccomp` refuses calls that are only useful
+for escaping.
 
 bwrap mounts the system, whose names no command can change. The person's folders are examined here
 and mounted by the guard, which finds the same folders or starts nothing (`mounts`).
@@ -116,8 +115,7 @@ class Unconfined(Struct, frozen=True):
     def network(self) -> str:
         return "the user's own"
 
-    def with_temporary(self, name: str) -> "Unconfined":
-        del name  # unconfined commands share the system's /tmp
+    def with_temporary(self, _name: str) -> "Unconfined":
         return self
 
     def clear_temporary(self) -> None:
@@ -183,8 +181,7 @@ class Bubblewrap(Struct, frozen=True):
     ) -> Confined:
         """Return the bwrap command line for a shell line; OSError if the private /tmp can't be created.
 
-        `added` are untrusted variables, set inside the sandbox only: bwrap runs outside and must not be
-        affected by them (LD_PRELOAD).
+        `added` are untrusted (LD_PRELOAD): they are set inside the sandbox only.
         """
         mounts = self._mounts()
         head, handles = self._head(folder, _GATE)
@@ -220,10 +217,7 @@ class Bubblewrap(Struct, frozen=True):
         atomic_write.remove_folder(self.temporary)
 
     def make_temporary(self) -> tuple[int, int]:
-        """Create the /tmp of commands, a folder of the person's, else OSError; return its device and inode.
-
-        A link in its place would expose its target to commands.
-        """
+        """Create the /tmp of commands, a folder of ours and no link, else OSError; return its `file_id`."""
         if sys.platform != "win32":
             from codingagent.process.mounts import opened_at
 
@@ -303,10 +297,7 @@ class Bubblewrap(Struct, frozen=True):
         return mounts + [Mount("empty", each, identity=file_id(each)) for each in empty]
 
     def _tool_mounts(self) -> Iterator[Mount]:
-        """Yield the mounts of tools, of their data, and of what the person shows, with what is hidden there.
-
-        Parents come before children once they are sorted; a tool may be inside a covered folder.
-        """
+        """Yield the mounts of tools, their data, and what the person shows, with what is hidden there."""
         parts = {part.real or part.target: part.target for part in self.data.parts}
         tools = {*self.tools, *self.shown}.difference(parts)
         cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")

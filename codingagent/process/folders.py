@@ -2,7 +2,6 @@
 
 Never the home folder itself is shown. Of credentials a list of names is never complete. So everything that an
 application keeps in a dot folder is hidden too, except folders known to hold programs, and so are sockets.
-Code folders are not searched. The repositories that a sandbox keeps as they are, are found here, too.
 """
 
 import contextlib
@@ -59,9 +58,8 @@ def tool_folders(
 ) -> list[Path]:
     """Return the real folders of the programs on PATH and of what they need to run.
 
-    Neither the home nor a folder above it is ever returned, and no link or file in the workspace is
-    trusted. `prefixes` are further installations, such as the running Python's; `programs` are more that
-    the person named by their paths.
+    No link or file in the workspace is trusted. `prefixes` are further installations, `programs` further
+    paths.
     """
     homes_and_above = around_homes(home)
     found: set[Path] = set()
@@ -153,10 +151,7 @@ def _around_program(program: Path, workspace: Path, homes_and_above: set[Path]) 
 
 
 def _base_python(environment: Path) -> Iterator[Path]:
-    """Yield the Python that a virtual environment was made from.
-
-    Its file may say anything: a folder is trusted only if it holds a whole Python.
-    """
+    """Yield the Python that a virtual environment was made from, if the named folder holds a whole one."""
     for line in small_text(environment / "pyvenv.cfg").splitlines():
         name, _, value = line.partition("=")
         if name.strip() != "home" or not os.path.isabs(value.strip()) or "\0" in value:
@@ -170,10 +165,7 @@ def _base_python(environment: Path) -> Iterator[Path]:
 
 
 def small_text(path: Path) -> str:
-    """Return the text of a small file; empty if it is missing, a link, no regular file, or not small.
-
-    A command may have put anything in its place: pipes must not block, devices must not be read.
-    """
+    """Return the text of a small file; empty if it is missing, a link, a pipe, a device, or not small."""
     with (
         contextlib.suppress(OSError),
         open(path, "rb", opener=lambda name, _: os.open(name, CAREFULLY | NO_FOLLOW)) as file,
@@ -304,8 +296,7 @@ class CredentialSearch:
     ) -> list[Path]:
         """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost.
 
-        `data` are more folders, narrow parts of a home: there only files are hidden that have a name of
-        credentials, since a cache has folders and dot-files of any name.
+        In `data`, narrow parts of a home, only files are hidden that have a name of credentials.
         """
         found: set[Path] = set()
         for folder in folders | data:

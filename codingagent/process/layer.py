@@ -1,13 +1,10 @@
 """A project's layer: what its commands write where tools keep their data, not in the person's folders.
 
-It lies with the person's state, never in a workspace and never in a cache of theirs:
-
     LAYER/1/upper/PART   what was changed over the person's part (overlayfs), and its `work`
     LAYER/1/plain/PART   a part of the project's own
     LAYER/2/…            for a command that runs at the same time: two must not write to one
 
 What is in it is as untrusted as the workspace: outside of a sandbox it is only measured and removed.
-
 The supervisor imports it and must start fast: it imports nothing from the package.
 """
 
@@ -27,10 +24,7 @@ _BLOCK = 512
 
 
 class Slot:
-    """A folder of a layer that one command alone writes to, up to `most` bytes.
-
-    `path` is empty if there is none: no layer, no right to write there, or too many commands at once.
-    """
+    """A folder of a layer for one command, which writes up to `most` bytes; without one `path` is empty."""
 
     def __init__(self, layer: str, most: int) -> None:
         self.path, self._most = "", most
@@ -84,10 +78,7 @@ def _locked(path: str, how: int = fcntl.LOCK_NB) -> int | None:
 
 
 def set_aside(path: str, *, waits: bool = False) -> None:
-    """Give a slot that no command has another name, by which the agent removes it; the next one is empty.
-
-    It `waits` until no command has it.
-    """
+    """Rename a slot that no command has (or `waits` until none has it), for the agent to remove."""
     with contextlib.suppress(OSError):
         if (handle := _locked(path, 0 if waits else fcntl.LOCK_NB)) is not None:
             os.rename(path, f"{path}.full-{os.urandom(8).hex()}")

@@ -1,10 +1,8 @@
 """Mount the person's folders in a sandbox by descriptor, so that swapping names can't redirect a mount.
 
-bwrap resolves a path by name, more than once, and follows links. Another command with write access
-to the workspace could swap a folder for a link in between, and the link's target would be mounted.
-So bwrap mounts only the system and waits. A child of the guard enters the sandbox's namespaces and
-mounts the rest: it opens every path component by component, follows no link, compares each result
-with what the agent examined, and mounts descriptor on descriptor.
+bwrap resolves a path by name, more than once, and follows links, which another command could put there
+in between. So it mounts only the system and waits. A child of the guard enters the sandbox's namespaces,
+opens every path without following a link, compares each with what the agent examined, and mounts it.
 
 The supervisor imports it and must start fast: it imports nothing from the package.
 """
@@ -23,8 +21,7 @@ from functools import cache
 
 assert sys.platform != "win32"
 
-# linux/sched.h, mount.h, fcntl.h, openat2.h. The system calls have these numbers on all relevant
-# architectures; C libraries have names for them only since 2022.
+# linux/sched.h, mount.h, fcntl.h, openat2.h; the system calls have these numbers on all architectures.
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x0002_0000, 0x1000_0000
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _PATH_ONLY = getattr(os, "O_PATH", 0)
@@ -35,8 +32,7 @@ _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4  # as flags of a mount and as its attributes
 # bwrap's names for the two while it sets up a sandbox.
 _HOST, _SANDBOX = "/oldroot", "/newroot"
-# While another process swaps two names as fast as possible, about every second try finds the right
-# one; the pause between tries lets that process run.
+# While another process swaps two names as fast as it can, about every second try finds the right one.
 _LOOKS, _PAUSE_S = 100, 0.0005
 # Errors of opening a path that has changed meanwhile, or is none.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -71,8 +67,8 @@ class Gate:
     def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str) -> int:
         """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
 
-        `find` returns the pid of the bwrap process that waits; `mounts` are the fields of a `Mount` each,
-        `slot` is the folder of the layer for what is written to some; empty: nothing is.
+        `find` returns the pid of the waiting bwrap, `mounts` are the fields of a `Mount` each, `slot` is the
+        layer's folder, or empty.
         """
         os.close(self.entry)
         self._report, theirs = os.pipe()
@@ -174,11 +170,7 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
 
 
 def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> None:
-    """Mount a folder of the person's with a layer over it, which alone is written to.
-
-    Where the kernel can't lay one over it, the folder is read-only. If there is no such folder, or it is
-    a cache that can be made again, a plain folder of the slot is mounted.
-    """
+    """Mount a folder with a layer over it, as `Mount` says of its kind."""
     source, stored = mount["source"], mount["stored"]
     attributes, is_cache = _NO_SETUID | _NO_DEVICES, not mount["is_read_only"]
     if not (source or slot):

@@ -1,7 +1,6 @@
 """Collect a command's output within bounds, and its guard's report.
 
-Outside a sandbox and in it, a command may print without end, keep its pipe open after its end, or
-stop its guard: memory and waiting are bounded all the same.
+A command may print without end, keep its pipe open after its end, or stop its guard.
 """
 
 import ast
@@ -92,10 +91,7 @@ def _whole(head: bytes) -> bytes:
 
 
 class Output:
-    """What a command prints to one stream, or to two that are also kept apart.
-
-    `decode` reads it, where it may be in another encoding than UTF-8.
-    """
+    """What a command prints to one stream, or to two that are also kept apart."""
 
     def __init__(
         self,
@@ -133,10 +129,7 @@ class Output:
 
 
 class Reading:
-    """Read a command's output and report until both are complete; `pipes` is one pipe, or two.
-
-    `is_overdue`: a report is missing that should have come.
-    """
+    """Read a command's output and report until both are complete, or the report `is_overdue`."""
 
     def __init__(
         self,
@@ -158,7 +151,7 @@ class Reading:
             self._selector.register(pipe, selectors.EVENT_READ, stream)
 
     def hurry(self) -> None:
-        """End the command early; called from another thread than the one that waits."""
+        """End the command early; for another thread than the one that waits."""
         self._give_up_at = min(self._give_up_at, time.monotonic() + _OVERDUE_AFTER_S)
         self._end()
 

@@ -10,9 +10,8 @@ names the lures, things that exist outside and must be out of reach:
     agent_pid  a process that must be invisible: the agent's
     tcp_port   a port with a listener at the person's 127.0.0.1
 
-It prints a JSON object that has for each promise a list: whether it was tried and holds, and a detail; null
-does not apply. What could not be tried counts as broken. It changes nothing, even without a sandbox, and
-imports nothing from the package, which does not exist in the sandbox.
+It prints a JSON object that has for each promise a list: whether it was tried and holds (null: it does not
+apply), and a detail. It changes nothing, even without a sandbox, and imports nothing from the package.
 """
 
 import ctypes
@@ -72,8 +71,7 @@ def _outside_read_only(order: _Order) -> _Verdict:
     folders = [*_SYSTEM_FOLDERS, order["outside"]]
     tried = [name for name in folders if not f"{os.path.realpath(name)}/".startswith("/tmp/")]  # noqa: S108
     # A file without a name, which nobody ever sees. A disk without such files gives EOPNOTSUPP after the
-    # permission check, so that is not a refusal. Nor is EISDIR, from a kernel without such files. All are
-    # closed when this program ends.
+    # permission check, so that is no refusal.
     made = {name: _error_of(partial(os.open, name, os.O_TMPFILE | os.O_WRONLY)) for name in tried}
     open_ = [name for name, error in made.items() if error not in _REFUSALS]
     return not open_, f"can create in {', '.join(open_)}" if open_ else f"tried {', '.join(tried)}"

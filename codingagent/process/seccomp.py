@@ -1,16 +1,12 @@
-"""System call filter for confined commands (Linux seccomp), as a BPF program.
+"""System call filter for confined commands (Linux seccomp), as a BPF program for `bwrap --seccomp`.
 
-A sandbox made of namespaces hides files, processes and the network; the kernel itself stays reachable through
-every system call. This filter refuses those that no compiler, test or build needs and that have been used to
-escape sandboxes. All others are allowed, among them `ptrace`: debuggers need it, and a command sees only its
-own processes. So is `name_to_handle_at`: a handle is useless while `open_by_handle_at` is refused.
+It refuses the calls that no compiler, test or build needs and that have been used to escape sandboxes. All
+others are allowed, among them `ptrace`: debuggers need it, and a command sees only its own processes. So is
+`name_to_handle_at`: a handle is useless while `open_by_handle_at` is refused.
 
-The program is for `bwrap --seccomp`: an array of `struct sock_filter` (linux/filter.h), for the
-classic BPF machine. The kernel runs it before each call on a `struct seccomp_data`: the call
-number, the architecture, and six 64-bit arguments. It compares only 32 bits at once; for an
-argument, it compares the half that the kernel itself reads.
-
-Numbers are literal, not taken from `errno` and `socket`: they are Linux's on every system.
+The program is an array of `struct sock_filter` (linux/filter.h). The kernel runs it before each call on a
+`struct seccomp_data`: the call number, the architecture, and six 64-bit arguments. It compares only 32 bits
+at once: of an argument the half that the kernel itself reads. Numbers are literal: Linux's on every system.
 """
 
 import struct

@@ -1,8 +1,4 @@
-"""Select the policy and the sandbox that the settings ask for, and prove the sandbox.
-
-A sandbox is judged by what it does, not by being installed: it is tried before a session relies on
-it, and `doctor` proves each of its promises from inside.
-"""
+"""Select the policy and the sandbox that the settings ask for; try it, and prove it for `doctor`."""
 
 import contextlib
 import hashlib
@@ -112,8 +108,8 @@ def choose_sandbox(
 ) -> Bubblewrap | Unconfined:
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
-    UsageError if commands must not see secret files and the sandbox is off, or if this program itself runs
-    from the workspace; WorkError if a required one does not work.
+    UsageError for settings that contradict each other, or if this program itself runs from the workspace;
+    WorkError if a required one does not work.
     """
     if fault := own_code_in(workspace).fault:
         raise UsageError(fault)
@@ -187,10 +183,7 @@ def bubblewrap_for(
     shown: Mapping[Path, bool] = MappingProxyType({}),
     check: str = "",
 ) -> Bubblewrap | None:
-    """Return bubblewrap set up for a workspace; None where it is not installed.
-
-    `shown` is what the person shows (real paths; True: it may be written), `check` a command of theirs.
-    """
+    """Return bubblewrap for a workspace, None where it is not installed; `shown` as `paths_to_show` tells."""
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
         return None
@@ -237,9 +230,9 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
 
 def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
-    """Return what `probe` found inside the sandbox: by promise, whether it holds, and a detail.
+    """Return what `probe` found inside the sandbox, by promise; WorkError without one.
 
-    `outside` is a folder of the person's that must be out of reach. WorkError if there is no sandbox.
+    `outside` is a folder of the person's that must be out of reach.
     """
     import json
     import shlex
@@ -321,10 +314,7 @@ class Finding(Struct, frozen=True):
 
 
 def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
-    """Yield what this machine offers, one item at a time.
-
-    Sandboxed commands must not be able to write to `outside`. Nothing in the workspace is run.
-    """
+    """Yield what this machine offers, one item at a time; nothing in the workspace is run."""
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")
     yield replace(_git(workspace), is_needed=True)

@@ -1,23 +1,19 @@
 """Helper process that spawns commands and reaps their whole process tree.
 
-The agent starts it once, with `python -I -S` and a socket as standard input. It stays single-threaded and
-small, so that it can fork at any time. For each command it forks a guard, and the guard forks the command:
+The agent starts it once, with `python -I -S` and a socket as standard input. It stays single-threaded, so
+that it can fork at any time, and imports little: `json`, `re` and `typing` alone cost as much as Python's own
+start.
 
     agent ── supervisor ── guard ── /bin/sh -c … ── its children
                           └──── guard, waiting for the next command
 
-Guard and supervisor are subreapers: a process that calls setsid or forks twice becomes the guard's child, not
-init's, and is found. The guard ends the whole tree when the command has ended, when its time is up, when the
-agent says so, and when the agent is gone: its control socket then reads as closed, however the agent ended.
-If a command kills its guard, the supervisor adopts and ends the rest. If it stops guard or supervisor, the
-agent ends them all when the time is up; if the agent is killed meanwhile, the kernel wakes the supervisor
-(PR_SET_PDEATHSIG), and each ends its part. Without subreapers (macOS), a process that left the process group
-and lost its parent is missed. In a sandbox with its own process namespace, none of these can be reached; the
-command is then the sandbox's program, and everything inside ends with it.
-
-A sandbox first waits at a gate while a child of the guard mounts in it what the agent examined (`mounts`).
-
-It imports little: it must start fast. `json`, `re` and `typing` alone cost as much as Python's own start.
+Guard and supervisor are subreapers: a process that calls setsid or forks twice becomes the guard's child. The
+guard ends the whole tree when the command has ended, its time is up, or its control socket closes: the agent
+says so, or is gone. If a command kills its guard, the supervisor ends the rest. If it stops guard or
+supervisor, the agent ends them all when the time is up; if the agent is killed meanwhile, the kernel wakes
+the supervisor (PR_SET_PDEATHSIG). Without subreapers (macOS), a process that left the process group and lost
+its parent is missed. In a sandbox none of these can be reached, and everything inside ends with the sandbox's
+program.
 """
 
 import contextlib
@@ -214,11 +210,7 @@ def _run(
 
 
 def _start(order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate: Gate | None) -> int:
-    """Start the command; return its pid.
-
-    The guard applies folder and limits to itself first, so that nothing happens between fork and
-    exec: posix_spawn then copies no memory, which is most of the cost of forking Python.
-    """
+    """Start the command; return its pid. Folder and limits are the guard's own: posix_spawn sets none."""
     output, folder, *more = handles
     errors = more.pop(0) if order["parts_streams"] else output
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
@@ -257,10 +249,7 @@ def _limit(resource_: int, value: int) -> None:
 
 
 def _told(status: int) -> tuple[bool, int]:
-    """Return the teller's report from a sandbox: whether the command began, and how much it left running.
-
-    The command may fake it, since it runs beside the teller: the count is informational, and bounded.
-    """
+    """Return whether the command in a sandbox began, and how much it left running, which it may fake."""
     os.set_blocking(status, False)
     try:
         words = os.read(status, 100).split()
@@ -276,10 +265,9 @@ def _told(status: int) -> tuple[bool, int]:
 def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> set[int]:
     """Stop, then kill, all processes that `find()` returns, until it returns none; return those found alive.
 
-    A stopped process can't fork away between being found and being killed. A process that has ended
-    but is not reaped still counts: between two looks, its last child may have been adopted.
-
-    `ended` receives the exit code of each child reaped meanwhile; None reaps no child.
+    A stopped process can't fork away. One that has ended but is not reaped still counts: its last child may
+    just have been adopted. `ended` receives the exit code of each child reaped meanwhile; None reaps no
+    child.
     """
     deadline = time.monotonic() + _KILL_PATIENCE_S
     pause_s = 0.0
@@ -328,11 +316,7 @@ def _has_proc() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return a process's children, including ended ones; none without /proc.
-
-    Not by ps: its own end would wake who asks, and so start another. Without subreapers (macOS), no
-    children are adopted that this would have to find.
-    """
+    """Return a process's children, including ended ones; none without /proc, where none are adopted."""
     found: list[int] = []
     with contextlib.suppress(OSError):  # it ended meanwhile
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -384,8 +368,7 @@ def _reap_all() -> dict[int, int]:
 def _become_watcher() -> int:
     """Adopt orphaned descendants; return a descriptor that becomes readable when a child ends.
 
-    The kernel wakes this process when its parent ends, even if a command stopped it. Not by
-    SIGKILL: it would interrupt the cleanup, leaving processes stopped but not killed.
+    The kernel wakes this process when its parent ends; SIGKILL would leave processes stopped but not killed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,7 +1,4 @@
-"""Find secrets by what holds them: lists and maps, files of a known form, columns of tables.
-
-The members of a list or a map inherit its name, `passwords` or `api_keys`.
-"""
+"""Find secrets by what holds them: lists and maps of a telling name, files of a known form, tables."""
 
 import re
 from bisect import bisect_left

@@ -1,7 +1,6 @@
 """Find the secrets in a text: known kinds, keys, assignments, headers, addresses, words to people.
 
-Every expression is anchored at a literal that `str.find` found, and every repetition in one has an upper
-limit: a text full of look-alikes costs linear time.
+Every expression is anchored at a literal, and every repetition has an upper limit: the time is linear.
 """
 
 import re
@@ -27,10 +26,7 @@ class Secret(Struct, frozen=True):
 
 
 def find_secrets(text: str, path: str = "") -> list[Secret]:
-    """Return the secrets of a text, sorted and not overlapping.
-
-    The path of the file says which form the text has; it may be empty.
-    """
+    """Return the secrets of a text, sorted and not overlapping; the path of its file tells its form."""
     return [*next((found for most, found in _CACHES if len(text) <= most), _found)(text, path)]
 
 
@@ -238,10 +234,7 @@ def _leads_in(text: str) -> Places:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield a text in parts of whole lines.
-
-    Where it is cut depends on its own lines alone: what an edit leaves, or a request quotes, is known then.
-    """
+    """Yield a text in parts of whole lines, cut by these alone: what an edit leaves is known then."""
     at = 0
     while at < len(text):
         least = at + _PART_LEAST

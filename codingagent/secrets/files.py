@@ -59,10 +59,7 @@ _TRIM = " \t\r,;"
 
 
 def variables_in(text: str) -> list[Variable]:
-    """Return the variables of a secret file; a line of another form is a value without a name.
-
-    Of comments only assignments have an entry. Every character of a value is inside its span.
-    """
+    """Return the variables of a secret file; a line of another form is a value without a name."""
     found: list[Variable] = []
     start = 0
     for line in text.splitlines(keepends=True):
@@ -85,10 +82,7 @@ def variables_in(text: str) -> list[Variable]:
 
 
 class Copies:
-    """Files of another name that hold, or held, what was in a secret file.
-
-    `lines` are those of secret files, and the names of their variables with a `=`.
-    """
+    """Files of another name with `lines` of secret files, or names of their variables with a `=`."""
 
     def __init__(self, lines: Iterable[str] = (), paths: Iterable[str] = ()) -> None:
         self.lines, self.paths = {*lines}, {*paths}
@@ -96,10 +90,7 @@ class Copies:
         self._likely, self._read = likely(()), 0
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
-        """Return whether a file holds secrets, by its name or because a secret file holds or held the same.
-
-        With its text a copy is known by half of its lines; one that has nothing of it any more is none.
-        """
+        """Return whether a file holds secrets: by its name, or as a copy, by half of its lines."""
         if text is not None and is_public(path, text):
             return False
         if (is_named := is_secret_file(path)) or text is None or not self.lines:
@@ -118,10 +109,7 @@ class Copies:
         return is_new or bool(news)
 
     def beside_variables(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where values of secret files stand beside their variable, as in `PIN: 1234` of an output.
-
-        Settings that other files name, too, and words are not told.
-        """
+        """Yield where values of secret files stand beside their variable, `PIN: 1234`; no words."""
         if self._read != len(self.lines):
             self._read, lines = len(self.lines), "\n".join(self.lines)
             self._variables = {}

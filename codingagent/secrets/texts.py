@@ -1,7 +1,4 @@
-"""Tell where words and known values are in a text, in whatever form; change all texts in a value.
-
-A known value may be escaped, quoted or encoded, whole or cut.
-"""
+"""Tell where words and known values are in a text, escaped, encoded or cut; change all texts in a value."""
 
 import re
 from base64 import b64decode

@@ -49,10 +49,7 @@ _PIECE = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
 
 
 def is_example(value: str) -> bool:
-    """Return whether a value is an example, as documentation has it.
-
-    A run of the alphabet may be in a true one by chance, if the rest is long and random.
-    """
+    """Return whether a value is an example: a run of the alphabet is none if the rest is random."""
     low = value[:300].lower()
     if _EXAMPLE.search(low) or len(set(low)) < (8 if len(low) >= 20 else 3):
         return True
@@ -123,10 +120,7 @@ def _is_plain(value: str, *, bare: bool) -> bool:
 
 @lru_cache(1000)
 def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
-    """Return whether the value of something called password is one.
-
-    In data, nearly every value is. Elsewhere it needs a digit, or signs that no word has.
-    """
+    """Return whether a password's value is one: nearly all in data; elsewhere with digits or odd signs."""
     if not 4 <= len(value) <= 1000 or value.startswith("--"):  # an option
         return False
     if _is_plain(value, bare=not quoted and form is not Form.DATA):
@@ -150,10 +144,7 @@ def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
 
 @lru_cache(1000)
 def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True) -> bool:
-    """Return whether the value of something called token, secret or key is one: long and random.
-
-    Without a telling name (`named`), identifiers and digests are none.
-    """
+    """Return whether a token's value is one, long and random; if not `named` no identifier either."""
     if not 8 <= len(value) <= 4000 or " " in value:
         return False
     if _is_plain(value, bare=not quoted and form is not Form.DATA):

@@ -1,7 +1,6 @@
 """Replace the secrets of one session with names in outgoing text; put the values back in answers.
 
-A name is SECRET-<KIND>-<6 characters>: a keyed hash of the value and its check character, in Crockford's
-base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell, URL, JSON, XML and code.
+A name is SECRET-<KIND>-<6 characters>: a keyed hash and its check character, in Crockford's base 32.
 """
 
 import hashlib
@@ -117,10 +116,7 @@ class Vault:
 
     # --- hide --------------------------------------------------------------------------------------
     def hide(self, text: str, path: str = "", /) -> str:
-        """Return a text with names for its secrets; the number of lines stays the same.
-
-        With a path the text is that of a file on disk: what it holds, and where, is kept.
-        """
+        """Return a text with names for its secrets, in as many lines; of a path on disk it is kept."""
         if path and self.hides and self.is_secret_file(path, text):
             self.is_changed |= self.copies.keep(path, "" if self.wishes.allows(path) else text)
         return self._hidden(text, path, self.spans(text, path))
@@ -164,10 +160,7 @@ class Vault:
         return text
 
     def hide_quote(self, text: str, path: str = "", /, names: Collection[str] = ()) -> str:
-        """Return a text that quotes a file, or an answer that held some names.
-
-        Also short values of the file, or of the names, are hidden, but no other words.
-        """
+        """Return a text that quotes a file, or an answer with some names: also short values are hidden."""
         spans = self.spans(text, path, names, is_quote=True)
         return self._hidden(text, path, spans, is_on_disk=False)
 

@@ -1,8 +1,7 @@
 """Ask git which files belong to a folder; the request and the checkpoints both ask here.
 
-git runs with a git directory of our own, made for one call. Of a repository, only its index and its
-exclude file are copied there: its configuration names programs to run, so git never sees it. The
-person's own configuration applies. A nested repository is listed by its own rules.
+git runs with a git directory of our own. Of a repository, only its index and its exclude file are copied
+there: its configuration names programs to run. The person's own configuration applies.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from msgspec import Struct, field
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern, text_at
-from codingagent.workspace.dirfd import composed, walk_names
+from codingagent.workspace.dirfd import NO_FOLLOW, NO_WAIT, composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
@@ -120,10 +119,7 @@ class GitError(WorkError):
 
 
 def objects_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple[str, int, io.BytesIO]]:
-    """Yield what `git cat-file` told of each object: its name, its size, and the answer from there on.
-
-    GitError if one is missing in the repository that `where` is in words.
-    """
+    """Yield each object that `git cat-file` told: name, size, and the answer from there on; GitError."""
     answer = io.BytesIO(told)
     for name in names:
         if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
@@ -153,10 +149,7 @@ class Belonging(Struct):
 def belonging(
     root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
 ) -> Belonging:
-    """Return the files that belong to a folder (a real path), but for the hidden paths below it.
-
-    `repositories` is how many nested ones are listed at once. GitError if git can't list the folder.
-    """
+    """Return the files that belong to a folder (a real path), but for hidden paths below it; GitError."""
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
     while waiting:
@@ -188,8 +181,7 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
 def history(root: Path, git: Git) -> list[PastCommit]:
     """Return the latest commits of the repository around a folder, the newest first; none without one.
 
-    git reads the objects alone, with an empty directory of ours: no configuration, hook, attribute or remote
-    of the repository takes effect.
+    git reads the objects alone, with an empty directory of ours: nothing else of the repository takes effect.
     """
     with (
         repository_of(root) as found,
@@ -325,18 +317,14 @@ class _Directory(Struct, frozen=True):
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         index = b"" if repository is None else repository.index()
-        data = b""
         # Nothing else of the repository says which digests it uses.
         is_wide = index and hashlib.sha256(index[:-32]).digest() == index[-32:]
-        if index and repository is not None:
+        if index:
             self.index.write_bytes(index)
-            name, data = repository.shared_index(index)
-            if name:
-                (self.path / name).write_bytes(data)
         config = OWN_CONFIG + (_SHA256 if is_wide else "")
         (self.path / "config").write_text(config, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
-        return _GITLINK_MODE in (index or b"") + data, "it is too large" if index is None else ""
+        return _GITLINK_MODE in (index or b""), "it is too large" if index is None else ""
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
         """Run git in the tree; GitError if it fails."""
@@ -356,7 +344,7 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
     git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
     made. So after a while, every such pipe below the root is opened for writing and closed to unblock git.
     """
-    answers: dict[int, object] = {}
+    answers: list[Any] = [None] * len(calls)
 
     def call(number: int) -> None:
         try:
@@ -372,15 +360,11 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
             thread.join(_PATIENCE_S)
     finally:
         # Also after an interrupt: none of our threads is left waiting.
-        if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
-            _let_go(root, threads)
-    for thread in threads:
-        while thread.is_alive():  # under antivirus, say; an interrupt comes through
-            thread.join(_PATIENCE_S)
-    for number in range(len(calls)):
-        if isinstance(fault := answers[number], Exception):
+        _let_go(root, threads)
+    for fault in answers:
+        if isinstance(fault, Exception):
             raise fault
-    return [answers[number] for number in range(len(calls))]
+    return answers
 
 
 def fields(data: bytes) -> list[bytes]:
@@ -396,26 +380,24 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
-    """Unblock readers of the pipes below a root, until the threads have ended."""
-    if sys.platform != "win32":
-        # git looks into ignore files and into nested repositories.
-        pipes: list[str] = []
-        for folder, _, names in walk_names(os.fspath(root)) if root else ():
-            obeyed = {".gitignore", ".gitattributes"}.intersection(names)
-            for name in names if f"{os.sep}.git" in folder else obeyed:
+    """Wait for the threads to end; meanwhile unblock readers of the pipes below a root."""
+    # git looks into ignore files and into nested repositories.
+    pipes: list[str] = []
+    is_late = os.name != "nt" and any(thread.is_alive() for thread in threads)
+    for folder, _, names in walk_names(os.fspath(root)) if root and is_late else ():
+        obeyed = {".gitignore", ".gitattributes"}.intersection(names)
+        for name in names if f"{os.sep}.git" in folder else obeyed:
+            with contextlib.suppress(OSError):
+                if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
+                    pipes.append(path)
+    for thread in threads:
+        while thread.is_alive():
+            for path in pipes:
+                # Without a reader this fails at once, as it should.
                 with contextlib.suppress(OSError):
-                    if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
-                        pipes.append(path)
-        wait_s = _PATIENCE_S / 10
-        for thread in threads:
-            while thread.is_alive():
-                for path in pipes:
-                    # Without a reader this fails at once, as it should.
-                    with contextlib.suppress(OSError):
-                        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
-                # Without a pipe git is only slow, and needs the machine for itself.
-                thread.join(_SHORT_S if pipes else wait_s)
-                wait_s *= 2
+                    os.close(os.open(path, os.O_WRONLY | NO_WAIT | NO_FOLLOW))
+            # Without a pipe git is only slow, and needs the machine for itself; an interrupt comes through.
+            thread.join(_SHORT_S if pipes else _PATIENCE_S)
 
 
 def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:

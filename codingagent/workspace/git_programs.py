@@ -1,7 +1,6 @@
 """Find what the person's git runs or obeys around a workspace: hooks, filters, editors, by its own settings.
 
-Their words are read for files of the workspace. Those are protected, whether they are there or not, and a
-commit names them. Only git reads its settings, in all places that it has; `git config` runs nothing.
+The files of the workspace that they name are protected, whether they are there or not; a commit names them.
 """
 
 import contextlib
@@ -210,10 +209,7 @@ class _Search:
     def _texts(
         self, place: str, importing: str, *, is_run: bool = False, is_outside: bool = False
     ) -> Iterator[tuple[str, str]]:
-        """Yield what a script runs, its commands or what it imports, and the folder that has it.
-
-        One outside of the workspace imports nothing from it.
-        """
+        """Yield what a script runs, or imports if it is in the workspace, and the folder that has it."""
         text = ""
         with contextlib.suppress(OSError):
             if os.path.isfile(place) and os.path.getsize(place) <= _LIMIT_BYTES:

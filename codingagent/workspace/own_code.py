@@ -1,8 +1,7 @@
 """Find the files that this very program runs from, or by, which no answer may change.
 
-Python runs what it finds in these folders at each start: a `.pth` in site-packages, a module that
-comes before another on its path. The next start is the person's, outside of every sandbox. By what
-the person keeps (settings, prompts, agreed texts, known homes) it decides what to ask them.
+Python runs what it finds in these folders at each start, outside of every sandbox: a `.pth`, a module that
+comes before another. By what the person keeps (settings, prompts, agreed texts) it decides what to ask.
 """
 
 import contextlib
@@ -58,10 +57,7 @@ def state_folder() -> Path:
 
 
 def _user_folder(variable: str, on_windows: str, usual: str) -> Path:
-    """Return this program's folder of a kind (XDG base directories, which ignore relative paths).
-
-    `variable` names it, or `on_windows` there; else it is `usual` in the person's own.
-    """
+    """Return this program's folder of a kind (XDG base directories, which ignore relative paths)."""
     names = (variable, on_windows) if os.name == "nt" else (variable,)
     named = (os.environ.get(name, "") for name in names)
     found = next(filter(os.path.isabs, named), None)
@@ -158,10 +154,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _steps(place: Path, root: Path) -> Iterator[Path]:
-    """Yield what a path leads to in the workspace: each link on the way, and where it ends.
-
-    Of what is missing, yield the folder where an answer could create it.
-    """
+    """Yield each link on a path in the workspace, and its end, or the folder where that could be made."""
     text = os.fspath(place)
     if os.path.realpath(text) == text and not place.is_relative_to(root):
         return  # without a link on the way it leads nowhere else

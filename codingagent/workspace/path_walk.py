@@ -1,8 +1,7 @@
-"""Walk a path of the workspace: the only way to its files.
+"""Walk a path of the workspace name by name: the only way to its files.
 
-A path is walked name by name. Each folder is opened relative to its parent without following links;
-a link is read and its target walked in turn. So no link can be slipped in between check and use:
-there is no separate check, only the walk. A path that ends outside is refused.
+Each folder is opened relative to its parent without following links; a link is read and its target walked in
+turn. So none can be slipped in between check and use. A path that ends outside is refused.
 """
 
 import contextlib
@@ -39,8 +38,8 @@ _LINK_LIMIT = 40
 class PathWalk:
     """Paths below a root, in the plain form of `paths.workspace_path`; its own links are resolved once, here.
 
-    Operations can't see the `hidden` folders, which may be inside. `is_guest`: it serves a whole machine, so
-    any folder may be used; else UsageError if it is too much of the machine to hand to a model.
+    Operations can't see the `hidden` folders. UsageError for too much of a machine, unless `is_guest` serves
+    it.
     """
 
     def __init__(
@@ -116,8 +115,7 @@ class PathWalk:
     ) -> Iterator[dirfd.Position]:
         """Open the parent without following symlinks; yield it with the final component, which is not a link.
 
-        OperationError if the walk leads outside, to a hidden folder or, when writing, to .git; NotFoundError
-        if a folder on the way is missing and `create` is off.
+        OperationError if the walk leads outside, to a hidden folder or, when writing, to .git; NotFoundError.
         """
         try:
             os.fsencode(path)

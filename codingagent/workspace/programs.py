@@ -1,7 +1,6 @@
-"""Find the programs that we start for ourselves, never where an answer could have put one.
+"""Find the programs that we start for ourselves (git, an editor), never where an answer could have put one.
 
-git, an editor, a pager, the clipboard's program: they run with the person's rights. So no folder of
-a workspace counts, by whatever link PATH leads there, and no relative or empty one. Commands of
+No folder of a workspace counts, by whatever link PATH leads there, and no relative or empty one. Commands of
 answers see the person's own PATH; ours is the rest of it, also for what a library starts.
 """
 
@@ -93,18 +92,12 @@ def own_programs() -> Iterator[None]:
 
 
 def own_path(*outside: Path) -> str:
-    """Return PATH without the folders where an answer could have put a program.
-
-    Those are distrusted ones, relative ones, and those in `outside` or the project around the current folder.
-    """
+    """Return PATH without distrusted and relative folders, those in `outside` and in the project here."""
     return _apart(persons_path(), _not_ours(outside))
 
 
 def clean_variables(*outside: Path) -> dict[str, str]:
-    """Return the person's variables without what leads to code that an answer could have written.
-
-    That is PATH as `own_path` has it, and what interpreters and loaders take code from.
-    """
+    """Return the person's variables; those that lead to code without what an answer could have written."""
     distrusted()
     places, found = _not_ours(outside), persons_variables()
     cleaned = {name: _apart(found[name], places) for name in _CODE & found.keys()}
@@ -185,10 +178,7 @@ def for_system(words: Iterable[str]) -> str:
 
 
 def split(line: str) -> list[str]:
-    """Return the words of a line that a person typed; on Windows a backslash is part of a path.
-
-    ValueError if a quote is not closed.
-    """
+    """Return the words of a line that a person typed; ValueError if a quote is not closed."""
     if os.name != "nt":
         return shlex.split(line)
     if line.count('"') % 2:
@@ -197,10 +187,7 @@ def split(line: str) -> list[str]:
 
 
 def command_line(line: str) -> list[str]:
-    """Return the words of a person's command line, such as that of EDITOR, its program by its path.
-
-    UsageError if there is no such program; `UntrustedError` if an answer could have put it there.
-    """
+    """Return the words of a line such as EDITOR, the program by its path; UsageError, `UntrustedError`."""
     try:
         name, *words = split(line)
     except ValueError as fault:

@@ -35,9 +35,9 @@ def below(place: str, roots: Iterable[str]) -> str | None:
 
 
 def steps(path: Path) -> Iterator[Path]:
-    """Yield each place that an absolute path leads through: every link, and every folder by its real path.
+    """Yield each link and real folder that an absolute path leads through, up to its end or what is missing.
 
-    The last one is where it ends, or the first that is missing. Links without end lead to the root.
+    Links without end lead to the root.
     """
     at, left = Path(path.anchor), list(path.parts[1:])
     for _ in range(_STEP_LIMIT):

@@ -11,10 +11,7 @@ _TRIES, _PAUSE_S = 11, 0.2
 
 
 def retried(call: Callable[[], _T]) -> _T:
-    """Open, rename, replace or remove a file; on Windows again, for two seconds, while a program holds it.
-
-    That is a virus scanner, OneDrive or the indexer. Only some calls give the number of the fault there.
-    """
+    """Open, rename, replace or remove a file; on Windows again, for two seconds, while a scanner holds it."""
     for _ in range(_TRIES - 1):
         try:
             return call()

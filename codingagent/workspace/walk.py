@@ -1,7 +1,6 @@
 """List the workspace's files with sizes: git says which they are, our own ignore file has the last word.
 
-Without git, a walk of our own answers, by plain ignore rules. Sizes are read from folders that are
-opened from their parents, so no link is followed, whatever an index says.
+Without git, a walk of our own answers, by plain ignore rules. No link is followed, whatever an index says.
 """
 
 import codecs
@@ -72,9 +71,7 @@ def _compiled(name: str) -> Callable[[str], object] | None:
 class PlainRules:
     """Ignore rules as most people write them: of our own ignore file, and where git can't be asked.
 
-    Names, `*`, `?`, `[…]`, `**`, `!` and slashes mean what they mean to git; classes like `[[:alpha:]]` do
-    not. As in git, the last matching pattern of the innermost file decides, and what is below an
-    ignored folder stays ignored. Ignore files are added outer ones first.
+    All but classes like `[[:alpha:]]` means what it means to git. Ignore files are added outer ones first.
     """
 
     def __init__(self) -> None:
@@ -127,10 +124,7 @@ class PlainRules:
 
 
 class ListingWalk(Struct):
-    """One listing of all files that belong to the workspace; ignored ones are counted up to a limit.
-
-    Measuring a file costs as much as everything else about it. So very many files are not measured.
-    """
+    """One listing of all files that belong to the workspace; ignored ones are counted up to a limit."""
 
     hidden: tuple[Path, ...]
     git: Callable[[], Git | None]

@@ -72,12 +72,10 @@ class Workspace(PathWalk):
 
     # --- files ---------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
-        """Return a regular file's bytes, following links that stay inside.
+        """Return a regular file's bytes, following links that stay inside; else OperationError.
 
-        Without `whole`, return only the beginning of a file that is too large. With `to_write`, check also
-        that it may be replaced, as `check_writable`.
-
-        OperationError if it does not exist, is not a regular file, or is too large.
+        Without `whole`, of a file that is too large its beginning. With `to_write`, check as
+        `check_writable`.
         """
         with self._walk(path, writing=to_write) as place:
             found = dirfd.regular(place, path)
@@ -126,8 +124,7 @@ class Workspace(PathWalk):
     def line_end(self, path: str) -> tuple[str, str]:
         """Return the line end that a new file should have, `lf` or `crlf`, and what says so; else empty.
 
-        That is .gitattributes, .editorconfig, or all files of its ending in the nearest folder with any. Of
-        too few of these, if all have CRLF, only the source is returned.
+        Of too few files of its ending in the nearest folder with any, only the source is returned.
         """
         for inner, data in self._above(path, ".gitattributes"):
             # The last line counts that names the attribute.
@@ -198,8 +195,7 @@ class Workspace(PathWalk):
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
         """Write a file atomically, or leave everything unchanged; create missing folders.
 
-        Of a link to a file inside, the target is replaced. `seen` is the file as read before, None for a new
-        one: if the file differs now, nothing is written.
+        `seen` is the file as read before, None for a new one: if it differs now, nothing is written.
         """
         with self._walk(path, writing=True, create=True) as place:
             folder, temporary = place.folder, dirfd.temporary_name(place.name)
@@ -248,10 +244,9 @@ class Workspace(PathWalk):
         return dirfd.state_of(found), replaces
 
     def move(self, path: str, to: str, state: dirfd.State, *, overwrite: bool) -> None:
-        """Give a regular file another path, in one step, or leave all as it was. Make missing folders.
+        """Give a regular file another path, or leave all as it was; make missing folders.
 
-        No link is followed at the end of either path. `state` is what `check_movable` found: if that is no
-        longer so, nothing is moved.
+        No link is followed at the end of either path. `state` is what `check_movable` found, and must hold.
         """
         with (
             self._walk(path, writing=True, follow_last=False) as source,
