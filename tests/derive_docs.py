@@ -17,7 +17,8 @@ from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import command_table
 from codingagent.cli import main as command_line
 from codingagent.model.commands import COMMANDS
-from codingagent.model.settings import Settings, meanings
+from codingagent.model.settings import Figure, Settings, meanings
+from codingagent.model.settings import chats as known_chats
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.protocols.json import wire as json_wire
@@ -64,6 +65,20 @@ def settings() -> str:
             rows.append((f"`{each.name}`", default, meanings()[each.name]))
         lines += [f"### {heading}", "", *_table(("setting", "default", "meaning"), rows), ""]
     return "\n".join(lines)
+
+
+def chats() -> str:
+    """Return what each chat takes, and who says so."""
+
+    def said(figure: Figure | None, unit: str) -> str:
+        return f"[{figure.value:,}{unit}]({figure.source})" if figure else "unknown"
+
+    names = ("setting", "chat", "pasted, characters", "a longer paste is attached", "files", "each")
+    rows = []
+    for name, each in known_chats().items():
+        figures = said(each.pasted, ""), said(each.folds, ""), said(each.files, "")
+        rows.append((f"`{name}`", each.title, *figures, said(each.megabytes, " MB")))
+    return "\n".join([*_table(names, rows), ""])
 
 
 def options() -> str:
@@ -134,6 +149,7 @@ def _screen(number: int) -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "chats": chats,
     "commands": commands,
     "settings": settings,
     "options": options,

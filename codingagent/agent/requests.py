@@ -327,7 +327,8 @@ class Requests:
         )
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
-        written = (self.session.sequence, now(), whole, parts, egress, beside, tuple(held.values()))
+        shown = tuple(entries.ShownFile(*each) for each in whole.items())
+        written = (self.session.sequence, now(), shown, parts, egress, beside, tuple(held.values()))
         self.log.record(entries.RequestWritten(*written))
         self.written += 1
         session = self.session  # before, too: this request may be rewritten

@@ -5,7 +5,7 @@ best blocks. The budget is filled in this order; tests and documents have a shar
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,8 +22,9 @@ FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _LENGTH = 3.0, 2.0, 1.0, 0.2
 # For what the task names: a file, and a definition or an option that so few blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 4.0, 3.0, 3
-# Of the budget for a file that is named, but not by the task.
-_ASIDE = 1 / 3
+# Of the budget for a file that is named for another reason than what the task names in others; and of how
+# many times fewer lines it has of that.
+_ASIDE, _FEWER = 1 / 3, 4
 # So many of the best blocks count as what others call, or are called by; and for how much at most.
 _SEEDS, _CALLS = 6, 0.75
 # Of the budget, times how often a kind changed with sources; where the task has one of these words; and of
@@ -61,6 +62,7 @@ class _Page:
 
     def __init__(self, file: Ranked, text: str) -> None:
         self.file, self.kind = file, "source" if file.named else kind_of(file.path)
+        self.is_aside = False
         self.text, self.lines = text, lines_of(text)
         ratio = estimate(text) / (len(text) or 1)
         self.costs: list[float] = [ratio * (len(line) + 1) for line in self.lines]
@@ -102,7 +104,7 @@ def choose(
 ) -> list[Chosen]:
     """Return parts of files that together cost at most the budget, in tokens; all files, if these do.
 
-    `ranked` has the best file first, `log` the latest commit.
+    `ranked` has the best file first, `texts` those that may be shown, `log` the latest commit first.
     """
     pages = [_Page(file, text) for file in ranked if (text := texts.get(file.path))]
     whole = sum(_FILE_TOKENS + sum(page.costs) for page in pages)
@@ -120,8 +122,7 @@ def choose(
             if limit - total < _LEAST_TOKENS:
                 break
             if each.page.kind == kind:
-                is_aside = each.page.file.named not in ("", BY_TASK)
-                most = budget * _ASIDE - each.page.tokens if is_aside else budget
+                most = budget * _ASIDE - each.page.tokens if each.page.is_aside else budget
                 total += each.page.add(each.block, min(limit - total, most))
     best = sorted(pages, key=lambda page: page.kind != "source")
     return [page.chosen() for page in best if page.shown]
@@ -164,6 +165,12 @@ def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
     by_name = said_shares(names, asked.words)
     named = _named(asked, found, low)
+    of_named = Counter[str]()
+    for each in (found[at] for at in named):
+        of_named[each.page.file.path] += each.block.last - each.block.first + 1
+    for page in (page for page in pages if page.file.named):
+        is_less = of_named[page.file.path] * _FEWER < max(of_named.values(), default=0)
+        page.is_aside = is_less or page.file.named != BY_TASK
     best = max((each.page.file.score for each in found), default=0.0) or 1.0
     scores = []
     for at, each in enumerate(found):

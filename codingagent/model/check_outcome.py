@@ -198,6 +198,20 @@ def lost_program(event: CommandRan) -> str:
     return found[1] if found else ""
 
 
+def left_of(event: CommandRan, check: CommandRan, before: Sequence[str] = ()) -> str:
+    """Return the output of a command without the failures that `brief` shows of a check, too."""
+    ends = [(each.exit_code, each.ended_by) for each in (event, check)]
+    if event.command.strip() == check.command.strip() and ends[0] == ends[1]:
+        return ""
+    output, shown = event.output, _SAYS["varying"].sub("", brief(check, before))
+    if events.succeeded(event) or events.succeeded(check):
+        return output
+    for begin, end, _ in reversed(_failures(output) or [(0, len(output), "")]):
+        if _SAYS["varying"].sub("", output[begin:end]).strip() in shown:
+            output = output[:begin] + output[end:]
+    return output
+
+
 def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
     """Return what a model needs: failures whole, new ones first, equal ones counted, the end."""
     if events.succeeded(event):

@@ -90,6 +90,13 @@ class InboxFound(Tagged, frozen=True, tag="inbox_found"):
     at: str
 
 
+class ShownFile(Struct, frozen=True):
+    """A file that a request shows whole, with the digest of its bytes."""
+
+    path: str
+    digest: str
+
+
 class ShownLines(Struct, frozen=True):
     """Lines of a file in a request, from the first to the last; a last one of 0 means all of them."""
 
@@ -129,8 +136,7 @@ class Egress(Struct, frozen=True):
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     sequence: int
     at: str
-    shown: dict[str, str] = field(default_factory=dict)
-    """The files that it shows whole, with the digests of their bytes."""
+    shown: tuple[ShownFile, ...] = ()
     parts: tuple[str, ...] = ()
     """Files of which it shows some lines that nobody asked for."""
     egress: Egress | None = None

@@ -133,7 +133,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             # What the chat now knows, including files that the person changed.
             refused = (each for each in session.results if isinstance(each, events.Refused))
             known = {each.subject: each.digest for each in refused if each.digest}
-            known |= record.shown
+            known |= {file.path: file.digest for file in record.shown}
             return {
                 "checkpoints": replace(kept, told=kept.latest),
                 "known": {**session.known, **known} if known else session.known,

@@ -58,39 +58,51 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
+    """A number, who says it, and when that was looked up."""
+
+    value: int
+    source: str
+    seen: str
+
+
 class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     """What a chat takes; None: nobody says."""
 
     title: str
-    pasted: int | None = None
+    pasted: Figure | None = None
     """Characters of a message."""
-    folds: int | None = None
+    folds: Figure | None = None
     """Characters beyond which a paste becomes an attachment."""
+    files: Figure | None = None
+    megabytes: Figure | None = None
+    """The size of each."""
 
     def advice(self, size: int) -> str:
         """Return how a request of so many characters is sent to it; empty: nothing is known."""
-        if self.pasted is not None and size > self.pasted:
+        if self.pasted is not None and size > self.pasted.value:
             return (
-                f"{self.title} takes about {self.pasted:,} characters pasted: attach the file, or paste"
+                f"{self.title} takes about {self.pasted.value:,} characters pasted: attach the file, or paste"
                 " the parts that `codingagent copy` makes"
             )
         if self.pasted is not None:
             how = "to send more at once, attach the file and raise context_chars"
-            return f"The request is made for {self.title}: {self.pasted:,} characters; {how}"
-        if self.folds is not None and size > self.folds:
+            return f"The request is made for {self.title}: {self.pasted.value:,} characters; {how}"
+        if self.folds is not None and size > self.folds.value:
             return f"{self.title} makes an attachment of so long a paste; it reads it all the same"
         return ""
 
 
 @cache
 def chats() -> Mapping[str, Chat]:
-    """Return what chats take, by the names of the setting `chat`."""
+    """Return what chats take, by the names that the setting `chat` takes."""
     return toml.decode(text_at(f"{__file__.removesuffix('settings.py')}chats.toml"), type=dict[str, Chat])
 
 
 def pasted(name: str) -> int | None:
     """Return how many characters a chat takes in a message, if that is known."""
-    return None if name == "custom" or name not in chats() else chats()[name].pasted
+    chat = chats().get(name) if name != "custom" else None
+    return None if chat is None or chat.pasted is None else chat.pasted.value
 
 
 class Source(Struct, frozen=True):
@@ -114,8 +126,9 @@ def resolve(sources: list[Source]) -> Resolved:
     for source in sources:
         for name, value in source.values.items():
             if name not in origins:
-                hint = "`codingagent config` lists the settings"
-                hint = next((f"did you mean '{close}'?" for close in _near(name)), hint)
+                close = _near(name)
+                hint = f"did you mean '{close[0]}'?" if close else ""
+                hint = hint or "`codingagent config` lists the settings"
                 raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
             values[name] = _checked(name, value, source)
             origins[name] = source.name
@@ -142,7 +155,7 @@ def strays(variables: Mapping[str, str]) -> list[str]:
 
 
 def _of(variable: str) -> str:
-    """Return the setting that a variable names; empty: none."""
+    """Return the setting that a variable names; empty if it is another program's, or no setting."""
     is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS
     return variable.removeprefix(ENVIRONMENT_PREFIX).lower() if is_ours else ""
 

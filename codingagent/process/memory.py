@@ -1,7 +1,10 @@
-"""Limits of a command's process tree, and its memory, which its guard measures.
+"""Limits of a command's process tree, and its memory, which is measured.
 
-A kernel limit is for one process, and of address space, which a sanitizer reserves without using it (14 TB);
-few systems let a user create a control group. The supervisor imports this: it imports nothing of the package.
+The memory limit is not a per-process kernel limit: programs that reserve address space without using it (a
+sanitizer's shadow, 14 TB) would not start, and a hundred processes could each take the whole. Nor
+is it a control group, which few systems let a user create. Instead, the command's guard measures.
+
+The supervisor imports it and must start fast: it imports nothing from the package.
 """
 
 import contextlib
@@ -19,7 +22,10 @@ _SCORE, ENDED_FIRST = "/proc/self/oom_score_adj", "1000"
 
 
 def limit_bytes(megabytes: int) -> int | None:
-    """Return the limit, for 0 a share of the machine's memory; None where memory can't be measured."""
+    """Return the memory limit of a command's process tree; None where memory can't be measured.
+
+    0 megabytes mean three quarters of the machine's memory.
+    """
     if sys.platform == "linux":
         most = min([mmap.PAGESIZE * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
         return megabytes * _MIB if megabytes else int(most * _SHARE)
@@ -67,7 +73,13 @@ def exceeded(pids: Collection[int], limit: int | None) -> str:
 
 
 def _own(pid: int, resident: int) -> int:
-    said = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/smaps_rollup").splitlines()[1:])
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            said = dict(line.split(":", 1) for line in file.read().splitlines()[1:])
+    except ProcessLookupError:
+        return 0  # it ended meanwhile; what it shared is counted with the others
+    except OSError:
+        return resident
     if "Pss" not in said:
         return resident
     return sum(int(said.get(name, "0").split()[0]) * 1024 for name in ("Pss", "SwapPss"))

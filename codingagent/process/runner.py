@@ -54,17 +54,23 @@ if sys.platform == "win32":
 
 
 class SandboxLike(Protocol):
-    """A sandbox that may confine commands; the variables in `added` are untrusted."""
+    """A sandbox that may confine commands."""
 
     @property
     def tier(self) -> str: ...
     @property
     def has_network(self) -> bool: ...
-    def confine(self, command: str, variables: Variables, folder: str, added: Variables) -> Confined: ...
+
+    def confine(self, command: str, variables: Variables, folder: str, added: Variables) -> Confined:
+        """Return how to run a shell line confined in `folder`; the variables in `added` are untrusted."""
+        ...
 
 
 def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
-    """Return the variables that a command sees: an allow list of `base`, and those named in `passed`."""
+    """Return the variables that a command sees: selected ones of `base`, and those named in `passed`.
+
+    An allow list, because no list of secrets is ever complete.
+    """
     # Windows tells all names in capitals.
     names = {*_PASSED, *passed, *(map(str.upper, passed) if os.name == "nt" else ())}
     chosen = {name: value for name, value in base.items() if name in names or name.upper() in names}
@@ -271,11 +277,12 @@ def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
 
 
 class Transport:
-    """A program whose input and output are a connection, such as `ssh HOST codingagent serve --stdio`."""
+    """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
+
+    Its standard input and output are one connection, `connection` our end; its errors go where ours go.
+    """
 
     def __init__(self, argv: Sequence[str]) -> None:
-        if os.name == "nt":  # a socket is no standard input there
-            raise WorkError(f"{argv[0]!r} can't carry a connection on Windows: tunnel a port, and use --tcp")
         self.connection, theirs = socket.socketpair()
         try:
             # One that is named by a path is the person's choice.
@@ -283,13 +290,18 @@ class Transport:
             program = argv[0] if is_path else programs.find_program(argv[0])
             if program is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            handle = subprocess.PIPE if sys.platform == "win32" else theirs.fileno()
             self._process = subprocess.Popen(
                 [program, *argv[1:]],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                stdin=handle,
+                stdout=handle,
                 # What it starts may be a server, which runs commands.
                 env=programs.persons_variables(),
             )
+            if self._process.stdin and self._process.stdout:
+                from codingagent.process import windows
+
+                windows.carry(theirs.dup(), self._process.stdin, self._process.stdout)
         except (OSError, ValueError) as fault:
             self.connection.close()
             why = fault.strerror if isinstance(fault, OSError) else None
@@ -317,7 +329,8 @@ def run_tool(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
 
-    `variables` are its whole environment. WorkError if it can't be started, or is killed at `timeout_s`.
+    `variables` are its whole environment. WorkError if it can't be started or does not end in time; it is
+    killed then.
     """
     try:
         with disk_errors(f"{argv[0]} can't be started"):

@@ -8,6 +8,7 @@ import contextlib
 import os
 import queue
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -55,9 +56,12 @@ class CommandLimits(NamedTuple):
 
 
 class Job(Protocol):
-    """All that a command started; `end` ends it and returns how many processes that were."""
+    """All that a command started."""
 
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """End everything in it; return how many processes that were."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -67,14 +71,19 @@ def system_program(name: str) -> str:
 
 
 def command_line(command: str) -> str:
-    """Return the command line that has cmd.exe run one line as it stands: `/s` takes off the outer quotes."""
+    r"""Return the command line that has cmd.exe run one line as it stands.
+
+    `/s` takes off the outer quotes and nothing else. subprocess would write `\"` for each quote in a
+    list, which cmd does not know.
+    """
     return f'"{system_program("cmd.exe")}" /d /s /c "{command}"'
 
 
 def script(command: str, is_batch_file: Callable[[str], bool], variables: Collection[str]) -> bytes:
     """Return a batch file that runs a command of several lines: `cmd /c` stops after the first.
 
-    A batch file never comes back from another one (npm) without `call`. A `%` that names no variable stays.
+    A batch file that calls another one (npm is one) by its name alone never comes back from it: such
+    a command gets a `call`. A percent sign that names no variable stays as it is, as on one line.
     """
     names = "|".join(map(re.escape, (*variables, *_SET.findall(command), "cd", "date", "time")))
     arguments = r"\*|(?:~[a-z]*)?\d" if re.search(r"^\s*:\w", command, re.MULTILINE) else "%"
@@ -102,7 +111,10 @@ def is_batch_file(name: str, variables: Variables, folder: str) -> bool:
 
 
 def searched(command: str, variables: Variables) -> dict[str, str]:
-    """Return the variables for a command: else cmd.exe would run a git.bat in the folder for `git status`."""
+    """Return the variables for a command: a program on PATH comes before one of its name in the folder.
+
+    cmd.exe looks in the current folder first: `git status`, which runs unasked, would run a git.bat there.
+    """
     first = command.split(None, 1)[0].strip('"') if command.strip() else ""
     is_on_path = bool(first) and not re.search(r"[\\/:]", first) and _program(first, variables)
     return {**variables, **({"NoDefaultCurrentDirectoryInExePath": "1"} if is_on_path else {})}
@@ -213,6 +225,25 @@ def _chunks(came: "queue.Queue[tuple[int, bytes]]", wait_s: float) -> Iterator[t
 def _copy(pipe: IO[bytes], stream: int, came: "queue.Queue[tuple[int, bytes]]") -> None:
     while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
         came.put((stream, chunk))
+
+
+def carry(connection: socket.socket, to_program: IO[bytes], from_program: IO[bytes]) -> None:
+    """Carry what comes on a connection to a program, and back: a socket is no standard input there."""
+
+    def send() -> None:
+        with contextlib.suppress(OSError), to_program:
+            while piece := connection.recv(CHUNK_BYTES):
+                to_program.write(piece)
+                to_program.flush()
+
+    def receive() -> None:
+        with contextlib.suppress(OSError), from_program, connection:
+            while piece := os.read(from_program.fileno(), CHUNK_BYTES):
+                connection.sendall(piece)
+            connection.shutdown(socket.SHUT_RDWR)
+
+    for work in (send, receive):
+        threading.Thread(target=work, daemon=True).start()
 
 
 if sys.platform == "win32":

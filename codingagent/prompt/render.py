@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
-from codingagent.model.check_outcome import brief, compared, failure_before
+from codingagent.model.check_outcome import brief, compared, failure_before, left_of
 from codingagent.model.events import CommandRan, Denied, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
@@ -370,11 +370,14 @@ def _told_once(event: Event, session: Session) -> Event:
     """Return an event without what CHECK or PROMPT shows."""
     if isinstance(event, Refused) and _is_cut(event, session):
         return replace(event, advice="; PROMPT says how to go on", detail="")
-    if isinstance(event, CommandRan) and isinstance(check := session.checked, CommandRan):
-        ran, ended = ((e.command.strip(), e.exit_code, e.ended_by) for e in (event, check))
-        if ran == ended:
-            notes = [note for note in event.notes if note not in check.notes]
-            return replace(event, output="", notes=(*notes, f"see {Kind.CHECK} below"))
+    check = session.checked
+    if (
+        isinstance(event, CommandRan)
+        and isinstance(check, CommandRan)
+        and (left := left_of(event, check, compared(session).old)) != event.output
+    ):
+        notes = [note for note in event.notes if note not in check.notes]
+        return replace(event, output=left, notes=(*notes, f"see {Kind.CHECK} below"))
     return event
 
 

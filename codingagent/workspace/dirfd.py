@@ -1,6 +1,7 @@
 """Folder handles and a race-free walk from folder to folder that follows no link.
 
-Without folder handles (Windows), folders are addressed by name: that guards against mistakes, not races.
+Every name is looked up in an open folder, and no link is followed on the way. On systems without folder
+handles (Windows), folders are addressed by name; there this guards against mistakes, not against races.
 """
 
 import contextlib
@@ -25,8 +26,7 @@ _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 # If a FIFO has replaced a file, opening it must not block.
-NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-CAREFULLY = os.O_RDONLY | _BINARY | NO_WAIT | getattr(os, "O_NOCTTY", 0)
+CAREFULLY = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _ONLY_FOLDER = getattr(os, "O_DIRECTORY", 0)
 PATH_ONLY = getattr(os, "O_PATH", 0)
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | _BINARY
@@ -74,7 +74,25 @@ class NotFoundError(OperationError):
         self.real = real or path
 
 
+# linux/fs.h
+_NO_REPLACE = 1
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP)  # exFAT, a share
+
+
+def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bool:
+    """Rename without replacing anything, in one step; return whether this system and disk can."""
+    import ctypes  # Late: only a move needs it.
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(source, os.fsencode(name), target, os.fsencode(new_name), _NO_REPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(number, os.strerror(number), new_name)
+
 
 State = tuple[int, int, int, int]
 """Of a file: device, inode, size and time of its last change."""
@@ -137,7 +155,10 @@ class Folder:
         self.move(name, self, new_name, overwrite=True)
 
     def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
-        """Give a file a name in another folder of the same walk, or in this one; FileExistsError, OSError."""
+        """Give a file a name in another folder of the same walk, or in this one.
+
+        FileExistsError if something has that name and is not to be replaced; OSError if it can't be done.
+        """
         source, target = self.fd, folder.fd
         old, new = self.at(name), folder.at(new_name)
         if overwrite:
@@ -145,11 +166,10 @@ class Folder:
             retried(lambda: os.replace(old, new, src_dir_fd=source, dst_dir_fd=target))
         elif os.name == "nt":
             retried(lambda: os.rename(old, new))  # it never replaces there
-        else:
-            # A rename would replace. A kill in between leaves both names.
+        elif source is None or target is None or not _rename_no_replace(source, old, target, new):
+            # As safe, but a kill in between leaves both names.
             try:
                 os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
-                os.unlink(old, dir_fd=source)
             except OSError as fault:
                 found, other = self.lstat(name), folder.lstat(new_name)
                 # The same name in another spelling where the disk ignores case, or a disk without links.
@@ -157,6 +177,8 @@ class Folder:
                 if not is_same and (other or fault.errno not in _NO_LINKS):
                     raise
                 os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+            else:
+                os.unlink(old, dir_fd=source)
 
     def _let_go(self, name: str) -> None:
         """Take a file's read-only mark away, with which Windows neither removes nor replaces it."""
@@ -175,7 +197,7 @@ class Folder:
 class Position:
     """The position of a walk: the folder reached, the root, and the real names between them.
 
-    Only these two are held open. At its end `name` is the path's last component.
+    Only these two are held open, however deep it goes. At its end `name` is the path's last component.
     """
 
     def __init__(self, root: Folder, name: str = "") -> None:
@@ -236,7 +258,8 @@ class Position:
 def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield each folder below a root with the names of its folders and of everything else in it.
 
-    Like os.walk, top down, but as deep as there are folders. Remove a folder's name from the list to skip it.
+    Like os.walk, top down and without following links, but depth costs no stack (os.walk of Python
+    3.11 goes no deeper than a thousand). Remove a folder's name from the list to skip it.
     """
     todo = [root]
     while todo:
@@ -299,7 +322,8 @@ def write_new(
 ) -> None:
     """Write a new file, to be renamed when all is ready; with `is_durable`, return when it is on the disk.
 
-    What has its name, a leftover or a planted trap, is removed. Only root may set the owner (user, group).
+    Under its name there may be a leftover of an earlier kill, or a planted trap: it is removed, never
+    followed. Only root may set the owner, a user and a group.
     """
     try:
         handle = folder.open_file(name, _NEW_FILE)

@@ -1,7 +1,8 @@
 """Ask git which files belong to a folder; the request and the checkpoints both ask here.
 
-git runs with a git directory of our own. Of a repository, only its index and its exclude file are copied
-there: its configuration names programs to run. The person's own configuration applies.
+git runs with a git directory of our own, made for one call. Of a repository, only its index and its
+exclude file are copied there: its configuration names programs to run, so git never sees it. The
+person's own configuration applies. A nested repository is listed by its own rules.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from msgspec import Struct, field
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern, text_at
-from codingagent.workspace.dirfd import NO_FOLLOW, NO_WAIT, composed, walk_names
+from codingagent.workspace.dirfd import composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
@@ -119,7 +120,10 @@ class GitError(WorkError):
 
 
 def objects_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple[str, int, io.BytesIO]]:
-    """Yield each object that `git cat-file` told: name, size, and the answer from there on; GitError."""
+    """Yield what `git cat-file` told of each object: its name, its size, and the answer from there on.
+
+    GitError if one is missing in the repository that `where` is in words.
+    """
     answer = io.BytesIO(told)
     for name in names:
         if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
@@ -149,7 +153,10 @@ class Belonging(Struct):
 def belonging(
     root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
 ) -> Belonging:
-    """Return the files that belong to a folder (a real path), but for hidden paths below it; GitError."""
+    """Return the files that belong to a folder (a real path), but for the hidden paths below it.
+
+    `repositories` is how many nested ones are listed at once. GitError if git can't list the folder.
+    """
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
     while waiting:
@@ -181,7 +188,8 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
 def history(root: Path, git: Git) -> list[PastCommit]:
     """Return the latest commits of the repository around a folder, the newest first; none without one.
 
-    git reads the objects alone, with an empty directory of ours: nothing else of the repository takes effect.
+    git reads the objects alone, with an empty directory of ours: no configuration, hook, attribute or remote
+    of the repository takes effect.
     """
     with (
         repository_of(root) as found,
@@ -317,14 +325,18 @@ class _Directory(Struct, frozen=True):
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         index = b"" if repository is None else repository.index()
+        data = b""
         # Nothing else of the repository says which digests it uses.
         is_wide = index and hashlib.sha256(index[:-32]).digest() == index[-32:]
-        if index:
+        if index and repository is not None:
             self.index.write_bytes(index)
+            name, data = repository.shared_index(index)
+            if name:
+                (self.path / name).write_bytes(data)
         config = OWN_CONFIG + (_SHA256 if is_wide else "")
         (self.path / "config").write_text(config, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
-        return _GITLINK_MODE in (index or b""), "it is too large" if index is None else ""
+        return _GITLINK_MODE in (index or b"") + data, "it is too large" if index is None else ""
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
         """Run git in the tree; GitError if it fails."""
@@ -344,7 +356,7 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
     git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
     made. So after a while, every such pipe below the root is opened for writing and closed to unblock git.
     """
-    answers: list[Any] = [None] * len(calls)
+    answers: dict[int, object] = {}
 
     def call(number: int) -> None:
         try:
@@ -360,11 +372,15 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
             thread.join(_PATIENCE_S)
     finally:
         # Also after an interrupt: none of our threads is left waiting.
-        _let_go(root, threads)
-    for fault in answers:
-        if isinstance(fault, Exception):
+        if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
+            _let_go(root, threads)
+    for thread in threads:
+        while thread.is_alive():  # under antivirus, say; an interrupt comes through
+            thread.join(_PATIENCE_S)
+    for number in range(len(calls)):
+        if isinstance(fault := answers[number], Exception):
             raise fault
-    return answers
+    return [answers[number] for number in range(len(calls))]
 
 
 def fields(data: bytes) -> list[bytes]:
@@ -380,24 +396,26 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
-    """Wait for the threads to end; meanwhile unblock readers of the pipes below a root."""
-    # git looks into ignore files and into nested repositories.
-    pipes: list[str] = []
-    is_late = os.name != "nt" and any(thread.is_alive() for thread in threads)
-    for folder, _, names in walk_names(os.fspath(root)) if root and is_late else ():
-        obeyed = {".gitignore", ".gitattributes"}.intersection(names)
-        for name in names if f"{os.sep}.git" in folder else obeyed:
-            with contextlib.suppress(OSError):
-                if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
-                    pipes.append(path)
-    for thread in threads:
-        while thread.is_alive():
-            for path in pipes:
-                # Without a reader this fails at once, as it should.
+    """Unblock readers of the pipes below a root, until the threads have ended."""
+    if sys.platform != "win32":
+        # git looks into ignore files and into nested repositories.
+        pipes: list[str] = []
+        for folder, _, names in walk_names(os.fspath(root)) if root else ():
+            obeyed = {".gitignore", ".gitattributes"}.intersection(names)
+            for name in names if f"{os.sep}.git" in folder else obeyed:
                 with contextlib.suppress(OSError):
-                    os.close(os.open(path, os.O_WRONLY | NO_WAIT | NO_FOLLOW))
-            # Without a pipe git is only slow, and needs the machine for itself; an interrupt comes through.
-            thread.join(_SHORT_S if pipes else _PATIENCE_S)
+                    if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
+                        pipes.append(path)
+        wait_s = _PATIENCE_S / 10
+        for thread in threads:
+            while thread.is_alive():
+                for path in pipes:
+                    # Without a reader this fails at once, as it should.
+                    with contextlib.suppress(OSError):
+                        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+                # Without a pipe git is only slow, and needs the machine for itself.
+                thread.join(_SHORT_S if pipes else wait_s)
+                wait_s *= 2
 
 
 def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:

@@ -61,6 +61,18 @@ class Repository(Struct, frozen=True):
         is_large = state is not None and state.st_size > _INDEX_LIMIT_BYTES
         return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
+    def shared_index(self, index: bytes) -> tuple[str, bytes]:
+        """Return the name and the bytes of the index that another one builds on; empty if it is whole.
+
+        gitformat-index, "Split index": an extension `link` holds the digest that names it.
+        """
+        for found in re.finditer(rb"(?s)link(.{4})(?=(.{20}))(?=(.{32})?)", index):
+            for digest in filter(None, found.groups()[1:]):
+                name = f"sharedindex.{digest.hex()}"
+                if data := _read(self.folder, f"{self.own}/{name}", _INDEX_LIMIT_BYTES):
+                    return name, data
+        return "", b""
+
 
 def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository | None:
     """Return the repository of a folder that holds `.git`, a folder or a file that names one."""
@@ -85,7 +97,10 @@ def is_bare(root: Path) -> bool:
 
 @contextlib.contextmanager
 def repository_of(root: Path, *, looks_above: bool = True) -> Iterator[Repository | None]:
-    """Yield the repository of a folder, or the nearest above it in the same file system, as git does."""
+    """Yield the repository of a folder, or the nearest that contains it.
+
+    Like git, search only the file system of the folder.
+    """
     device = None
     names: tuple[str, ...] = ()
     for above in (root, *root.parents) if looks_above else (root,):
@@ -123,7 +138,10 @@ def _named(data: bytes, before: bytes) -> str:
 
 
 def _read(folder: dirfd.Folder, name: str, limit_bytes: int) -> bytes:
-    """Read a regular file, following links as git does, up to one byte beyond the limit; empty if none."""
+    """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
+
+    git follows links in `.git`. Nothing that is read here is shown to anyone.
+    """
     found = folder.stat(name)
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""

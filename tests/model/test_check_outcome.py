@@ -158,6 +158,25 @@ def test_of_a_check_that_passes_the_summary_is_shown() -> None:
     assert len(check_outcome.brief(ran("make", 0, "x" * 9_000))) < 700
 
 
+def test_a_failure_that_a_command_and_the_check_print_is_shown_once() -> None:
+    """By the check, which ran last; another failure of the command stays, and so does what only it prints."""
+    check = printed_by("vitest-4.1.12")
+    again = re.sub(r"\d+(?=ms\b)", "77", check)
+
+    def left(output: str, code: int = 1) -> str:
+        return check_outcome.left_of(ran("npx vitest run", code, output), ran("npm test", 1, check))
+
+    assert "expected 3 to be 4" in again
+    assert "expected 3 to be 4" not in left(again)
+    assert "AssertionError: other" in left(again.replace("expected 3 to be 4", "other"))
+    assert left(again, 0) == again
+    error = "cc -c a.c\na.c:1:1: error: unknown type name 'foo'\n"
+    make = ran("make && ./test", 2, error + "make: *** [Makefile:2: test] Error 1\n")
+    assert check_outcome.left_of(ran("cc -c a.c", 1, error), make) == ""
+    assert check_outcome.left_of(ran("cc -c a.c", 1, f"{error}b.c: error\n"), make) == f"{error}b.c: error\n"
+    assert check_outcome.left_of(ran(" make && ./test", 2, "other"), make) == ""
+
+
 @pytest.mark.parametrize("text", ["x" + " " * 20_000, "a > " * 5_000, "1) a::b" * 3_000])
 def test_no_line_of_an_output_takes_long_to_look_through(text: str) -> None:
     """A command may print anything: as long a line as an output may have costs no square of its length."""

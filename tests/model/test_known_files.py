@@ -18,6 +18,7 @@ from codingagent.model.journal_entries import (
     OperationStarted,
     Record,
     RequestWritten,
+    ShownFile,
     TurnEnded,
     UndoBegan,
     UndoEnded,
@@ -26,7 +27,7 @@ from codingagent.model.operations import Kind
 from tests.builders import LATER, session_of
 from tests.rows import each_row
 
-SHOWN = RequestWritten(1, LATER, {"a": "old"})
+SHOWN = RequestWritten(1, LATER, (ShownFile("a", "old"),))
 TAKEN = AnswerTaken(1, "r.txt", "d", LATER)
 RAN = CommandRan("make", 0, "", 1.0)
 ENDED = TurnEnded(1, (), LATER)
@@ -71,7 +72,7 @@ def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
     refused = OperationEnded(0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="theirs"), LATER)
     turn = (SHOWN, TAKEN, refused, ENDED)
     assert session_of(*turn, RequestWritten(2, LATER)).digest_known("a") == "theirs"
-    later = RequestWritten(2, LATER, {"a": "later"})
+    later = RequestWritten(2, LATER, (ShownFile("a", "later"),))
     assert session_of(*turn, later).digest_known("a") == "later"
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -206,6 +207,28 @@ def test_an_interrupt_ends_it_whole() -> None:
 
     with none_left(marker), pytest.raises(KeyboardInterrupt):
         watched(f"X={marker} sleep 100 & X={marker} sleep 100", extras=Extras(is_flooded=interrupt))
+
+
+@linux
+def test_a_connection_is_carried_to_a_program_and_back() -> None:
+    """`call` speaks to a program over pipes there: it ends when we hang up, and its end is ours."""
+    for line, sent in (("cat", b"x" * 2**20), ("head -c 3", b"abc")):
+        ours, theirs = socket.socketpair()
+        with (
+            ours,
+            subprocess.Popen(line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        ):
+            assert process.stdin and process.stdout
+            windows.carry(theirs, process.stdin, process.stdout)
+            threading.Thread(target=ours.sendall, args=(sent,), daemon=True).start()
+            found = b""
+            while len(found) < len(sent):
+                found += ours.recv(2**16)
+            assert found == sent
+            if line == "cat":
+                ours.shutdown(socket.SHUT_WR)
+            assert process.wait() == 0
+            assert ours.recv(1) == b""
 
 
 def test_a_program_on_path_comes_before_one_of_its_name_in_the_folder(tmp_path: Path) -> None:

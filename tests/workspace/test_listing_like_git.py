@@ -332,13 +332,20 @@ def test_every_kind_of_index_is_read(tree: Tree, version: str, kind: str) -> Non
     assert len(tree.check(root)) == 33
 
 
-def test_of_an_index_in_two_parts_the_rules_alone_say_what_belongs(tree: Tree) -> None:
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+def test_an_index_in_two_parts_is_read_and_said_where_one_is_missing(tree: Tree, kind: str) -> None:
+    """Where it is not read, the rules alone say what belongs."""
     root = tree.root / "r"
-    tree.git("init", "-q", os.fspath(root))
+    tree.git("init", "-q", f"--object-format={kind}", os.fspath(root))
     tree.rules("out/\n", "r")
-    tree.write("r/out/1", "r/a")
-    tree.git("add", "-f", "out/1", at=root)
+    tree.write("r/out/1", "r/out/2", "r/out/3", "r/a")
+    tree.git("add", "-f", "out/1", "out/2", at=root)
     tree.git("update-index", "--split-index", at=root)
+    tree.git("add", "-f", "out/3", at=root)
+    tree.git("rm", "-q", "--cached", "out/1", at=root)
+    assert {*tree.check(root)} >= {"out/2", "out/3"}
+    for shared in (root / ".git").glob("sharedindex.*"):
+        shared.unlink()
     found = tree.listing(root)
     assert [*found.files] == [".gitignore", "a"]
     assert found.unread[0].startswith(".git/index: it is in two parts, or not as git writes it")
