@@ -33,7 +33,6 @@ LABEL = lazy_pattern(
 )
 """What a code box shows above its text, with the name of its language or without."""
 _ENDS_BLANK = lazy_pattern(r"\s$")
-_NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
@@ -139,34 +138,9 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     return case.ground.start not in case.ground.text_among(case.lines)
 
 
-def _numbers(case: BodyCase) -> list[str] | None:
-    is_program = file_kinds.is_program(case.path)
-    bare, is_doubtful = line_numbers.restore(case.lines, case.ground, is_program=is_program)
-    if bare is not None:
-        return bare
-    if is_doubtful:
-        if is_program:
-            case.refuse("some of its lines begin with a number")
-        case.say(f"some lines begin with a number, {DOUBT}")
-    found = [_NUMBERED.match(line) for line in case.lines]
-    if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
-        return None
-    numbers = [int(each[1]) for each in found if each]
-    is_counted = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-    if any(map(_NUMBERED.match, case.ground.replaced)) or case.ground.parses_with(case.lines):
-        return None
-    bare = [
-        line[each.end() :].removeprefix(" ") for line, each in zip(case.lines, found, strict=True) if each
-    ]
-    is_ours = all(map(line_numbers.OURS.match, case.lines))
-    # Numbers with a colon may be the keys of a mapping.
-    is_key = file_kinds.ending(case.path) in ("yml", "yaml") and ":" in {each[2] for each in found if each}
-    is_copied = is_ours and (is_counted or is_program or numbers[0] == case.ground.start + 1)
-    if is_copied or (is_counted and is_program and not is_key) or case.is_proven(bare):
-        case.refuse("each of its lines begins with a number")
-    if is_counted:
-        case.say(f"each line begins with its number, {DOUBT}")
-    return None
+def _numbers(case: BodyCase) -> None:
+    if what := line_numbers.fault_in(case.lines, case.ground):
+        case.refuse(what)
 
 
 def _marks(case: BodyCase) -> None:
@@ -214,6 +188,14 @@ def _trail(case: BodyCase) -> None:
         case.refuse("spaces end each of its lines")
 
 
+def _blank_lines(case: BodyCase) -> None:
+    if what := blank_lines.fault_in(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
+        case.refuse(what)
+    is_part = not case.is_whole and chat_damage.Kept.LINES not in case.arrival.kept
+    if is_part and blank_lines.are_doubled(case.lines, case.ground):
+        case.refuse("blank lines are doubled, where the file has single ones")
+
+
 def _breaks(case: BodyCase) -> list[str] | None:
     if any(line[-1] in " \t" for line in case.lines if line.strip()):
         return None  # no chat has taken any
@@ -242,13 +224,6 @@ def _characters(case: BodyCase) -> None:
 def _indentation(case: BodyCase) -> None:
     case.lines, notes = indentation.restore(case.lines, case.ground, case.arrival)
     case.notes += notes
-
-
-def _wrapped(case: BodyCase) -> None:
-    if indentation.is_cut(case.lines, case.ground):
-        case.refuse("a line is broken into two")
-    if indentation.is_cut_from_file(case.lines, case.ground):
-        case.refuse("a line of the file is broken into two")
 
 
 def _whole_file(case: BodyCase) -> None:
@@ -415,7 +390,7 @@ def _odd_command(case: BodyCase) -> None:
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
-    Rule("line numbers", "the copied line numbers were removed", _numbers),
+    Rule("line numbers", "lines begin with", _numbers),
     Rule("marks of a diff", "each line begins with the + of a diff", _marks),
     Rule(
         "indentation of the tags",
@@ -429,23 +404,13 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "spaces were removed from the blank lines",
         lambda case: blank_lines.bare(case.lines, case.ground),
     ),
-    Rule(
-        "spaced answer",
-        "the blank line after each line, including the tags, was removed",
-        lambda case: blank_lines.without_spacing(case.lines, case.ground, case.arrival),
-    ),
-    Rule(
-        "blank lines",
-        "doubled blank lines were removed",
-        lambda case: blank_lines.undoubled(case.lines, case.ground, case.arrival),
-    ),
+    Rule("blank lines", "blank line", _blank_lines),
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indentation", "{what}: it was restored {ground}", _indentation),
-    Rule("broken lines", "a line is broken into two", _wrapped),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
     Rule(
         "a script's here-documents", "no line ends its here-document", partial(_here_document, is_file=True)

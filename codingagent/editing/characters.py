@@ -275,15 +275,13 @@ _ODD_THERE = {
 _INDENTED = lazy_pattern("^  ")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
-# Authors write these, too: they are never undone.
-_TYPED = frozenset((Damage.QUOTES, Damage.BRACKETS, Damage.HYPHENS, Damage.DASHES))
-_UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
+# The others were seen in no chat, or authors write them, too: they are asked for again.
+_UNDONE = frozenset((*_ESCAPES, Damage.ENTITIES, Damage.BLANKS))
 
 
 def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     """Return what to do, and the proof or why there is none."""
-    damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
-    is_typed = damage in _TYPED or (damage is Damage.BLANKS and "\u3000" in "".join(look.new))
+    damage = look.row.damage
     if damage is Damage.CITATIONS:
         return _of_citations(look, way)
     if damage is Damage.DIRECTION:
@@ -294,12 +292,13 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     is_other = damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
     if look.stands_so or look.is_all_that_changes or is_other:
         return "keep", ""
+    may_undo = damage in _UNDONE and "\u3000" not in "".join(look.new)
     if look.stands_undone and look.is_throughout:
-        may_be_meant = is_typed or (is_prose and damage not in _UNSEEN)
-        return "ask" if may_be_meant else "undo", "where lines of the file have none"
+        may_be_meant = file_kinds.is_prose(look.path) and damage is not Damage.BLANKS
+        return "undo" if may_undo and not may_be_meant else "ask", "where lines of the file have none"
     if look.is_impossible:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
-        is_sure = look.is_throughout and not (is_lost or is_typed)
+        is_sure = may_undo and look.is_throughout and not is_lost
         return "undo" if is_sure else "ask", "which no such file has"
     if look.is_odd_there:
         return "ask", "which no such file is likely to have"
@@ -419,14 +418,6 @@ def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
         case Damage.BLANKS:
             # Not one ordinary blank is left in it: all of them were changed.
             is_sure = " " not in text
-        case Damage.SOFT_HYPHENS:
-            # Programs spell them "\u00ad"; in a text for people they may be meant.
-            there = look.ground.file
-            is_sure = file_kinds.is_code(look.path) or (any(there) and not there.has("\u00ad"))
-        case Damage.ZERO_WIDTH:
-            is_sure = "\u00ad" not in text
-        case Damage.LINKS:
-            is_sure = True
         case _:
             if not look.is_throughout and (look.stands_so or not look.is_impossible):
                 return "keep", ""

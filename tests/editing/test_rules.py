@@ -32,16 +32,9 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),
     "blanks in blank lines": ("a = 1\n \nb = 2\n", "a.py", "x = 1\n\ny = 2\n", AS_IT_IS),
-    "spaced answer": ("\na = 1\n\nb = 2\n", "a.py", "", Arrival(is_spaced=True)),
     "blank lines": ("a\n\n\n\nb\n\nc\n\n", "a.md", "", AS_IT_IS),
     "characters": ("if a &lt; b {\n", "a.go", "", AS_IT_IS),
     "indentation": ("    x = 1\n", "a.py", "", AS_IT_IS),
-    "broken lines": (
-        "a {\n  const one = of(the(first), of(all, the(others))) +\nand.some + more;\n}\n",
-        "a.ts",
-        "",
-        AS_IT_IS,
-    ),
     "kind of the file": ("all: x\n    make\n", "Makefile", "", AS_IT_IS),
     "a script's here-documents": ("cat <<-END\n    a\n    END\n", "a.sh", "", AS_IT_IS),
 }

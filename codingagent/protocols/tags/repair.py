@@ -18,7 +18,6 @@ from codingagent.protocols.tags import block_repair, rendered, scanner, tag_bloc
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
-_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 _THOUGHT = lazy_pattern(
     r"[<◁\[;](/?)((?<=/)details|details(?=[^<]*<summary>[^<]*(?:think|thought|reason))"
     r"|[a-z:_]{0,20}(?:think|thought|reason|reflect|scratch|analysis)[a-z]{0,9})"
@@ -48,17 +47,6 @@ def read(text: str) -> Mended:
         if (said := rule.run(mended)) is not None and rule.said:
             mended.notes.append(rule.said.format(**said))
     return mended
-
-
-def _line_ends(mended: Mended) -> _Said:
-    text = mended.text
-    if 0 <= text.find("\n") < len(text) - 1:
-        return None
-    for end in _LINE_ENDS:
-        if end in text and (text.startswith("[") or f"{end}[" in text):
-            mended.change(tag_blocks.fold_line_ends(text.replace("\r\n", "\n").replace(end, "\n")))
-            return {"end": end.encode("unicode_escape").decode()}
-    return None
 
 
 def _thoughts(mended: Mended) -> _Said:
@@ -164,7 +152,6 @@ def _encoded_markers(mended: Mended) -> None:
 
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
-    Rule("line ends", "its lines ended with {end}: read as line ends", _line_ends),
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),
