@@ -26,7 +26,7 @@ def fault_in(lines: list[str], ground: Ground, *, is_spaced: bool) -> str:
     if all(after == before for before, after in shared):
         return ""
     if any(all(after == 2 * before + more for before, after in shared) for more in (0, 1)):
-        return "" if [*filter(None, lines)] == [*filter(None, old)] else "its blank lines are doubled"
+        return "" if [*filter(None, lines)] == [*filter(None, old)] else "blank lines are doubled"
     lost = [not after for before, after in shared if before]
     if lost and all(lost) and "" not in lines and lines != [*filter(None, old)]:
         return "the blank lines between lines of the file are gone"

@@ -138,9 +138,12 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     return case.ground.start not in case.ground.text_among(case.lines)
 
 
-def _numbers(case: BodyCase) -> None:
+def _numbers(case: BodyCase) -> list[str] | None:
+    if (bare := line_numbers.undone(case.lines, case.ground)) is not None:
+        return bare
     if what := line_numbers.fault_in(case.lines, case.ground):
         case.refuse(what)
+    return None
 
 
 def _marks(case: BodyCase) -> None:
@@ -390,7 +393,7 @@ def _odd_command(case: BodyCase) -> None:
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
-    Rule("line numbers", "lines begin with", _numbers),
+    Rule("line numbers", "the copied line numbers were removed", _numbers),
     Rule("marks of a diff", "each line begins with the + of a diff", _marks),
     Rule(
         "indentation of the tags",
@@ -404,7 +407,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "spaces were removed from the blank lines",
         lambda case: blank_lines.bare(case.lines, case.ground),
     ),
-    Rule("blank lines", "blank line", _blank_lines),
+    Rule("blank lines", "blank lines are doubled", _blank_lines),
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]

@@ -20,16 +20,12 @@ from codingagent.model.plain_text import blanks
 _LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300
 TAB_WIDTHS = (2, 3, 4, 8)
-_ITEM = lazy_pattern(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
+_STARS = ("/*", "* ", "*", "*/")
 CLOSER = lazy_pattern(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
 )
 _OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")
-_COMMENT = lazy_pattern(r"/\*(?!.*\*/)")
-_MOSTLY = 0.7
-_CUT_COLUMN = 40
-_STATEMENT_END = lazy_pattern(r"[;{}()\[\],:\\]$")
 
 
 def spread(line: str, width: int) -> str:
@@ -200,7 +196,9 @@ def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
 
 def _lost(moves: _Moves) -> None:
     """Refuse lines of which none is indented by more than a blank, where others of the file are."""
-    ground, deepest = moves.ground, max(map(depth, moves.leads))
+    # A comment's lines with stars are one blank deep.
+    bare = [line for line in moves.new if line.strip() and line.lstrip()[:2] not in _STARS]
+    ground, deepest = moves.ground, max(map(depth, bare), default=9)
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not ground.file.once("deep", _is_deep):
         return
     is_safe = moves.arrival.in_code or Kept.INDENTATION in moves.arrival.kept
@@ -230,6 +228,8 @@ def _shifted(moves: _Moves) -> None:
         return
     ground = moves.ground
     if moves.is_all_that_changes or len(shift) <= min(map(len, moves.old_leads), default=0):
+        return
+    if moves.arrival.in_code and moves.parses is not False:
         return
     extra = {line.removesuffix(each) for line, there in moves.moved for each in there}
     is_odd = moves.parses is False or (len(extra) == 1 and any(map(str.strip, moves.fresh)))

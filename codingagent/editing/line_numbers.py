@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import blanks
 
 # As requests show the lines of a file.
 OURS = lazy_pattern(r"[ \t]*(\d{1,9}) \|(?: |$)")
@@ -19,15 +20,46 @@ def without(line: str) -> str:
     return line[found.end() :] if found else line
 
 
+def levels_are_known(old: Sequence[str], new: Sequence[str], numbered: Sequence[str]) -> bool:
+    """Return whether new lines without a number are as deep as was meant, where others have one.
+
+    Blanks before all numbers may be those of a request, or all lines were indented by as many. `old` are
+    the lines that are replaced, `numbered` the lines that came, of which some have numbers.
+    """
+    kept = [line for line in new if line.strip() and not OURS.match(line)]
+    if not kept or not all(line[:1].isspace() for line in numbered if OURS.match(line)):
+        return True
+    bare = {*map(without, new)}
+    gone = [blanks(line) for line in old if line.strip() and line not in bare]
+    is_alike = [blanks(line) for line in (kept[0], kept[-1])] == [*gone[:1], *gone[-1:]]
+    return is_alike or not {*old}.isdisjoint(kept) or not all(map(blanks, kept))
+
+
+def undone(new: Sequence[str], ground: Ground) -> list[str] | None:
+    """Return lines without the numbers of a request, if one is that of its line in the file; else None."""
+    found = [(OURS.match(line), without(line)) for line in new]
+    is_proven = any(
+        number and bare.strip() and ground.lines[max(int(number[1]) - 1, 0) :][:1] == [bare]
+        for number, bare in found
+    )
+    is_known = is_proven and levels_are_known(ground.replaced, new, new)
+    return [bare for _, bare in found] if is_known and not _has_ours(ground) else None
+
+
+def _has_ours(ground: Ground) -> bool:
+    return ground.file.once(OURS, lambda lines: any(map(OURS.match, lines)))
+
+
 def fault_in(new: Sequence[str], ground: Ground) -> str:
     """Return what shows that lines came with their numbers; empty: nothing does.
 
     The numbers of a code box may come before all of its lines, one to a line.
     """
-    is_free = file_kinds.ending(ground.path) in _FREE or ground.file.once(
-        OURS, lambda lines: any(map(OURS.match, lines))
-    )
-    if is_free or not any(line.lstrip()[:1].isdigit() for line in new):
+    if (
+        file_kinds.ending(ground.path) in _FREE
+        or _has_ours(ground)
+        or not any(line.lstrip()[:1].isdigit() for line in new)
+    ):
         return ""
     known = ground.file.once("lines", frozenset) - {""}
     if any(OURS.match(line) and without(line) in known for line in new):
@@ -54,5 +86,5 @@ def fault_in(new: Sequence[str], ground: Ground) -> str:
         each[2] == ":" for each in found if each
     )
     is_odd = (is_program and not is_key) or is_ours
-    is_sure = is_proven or (is_odd and (len(new) > 1 or start == ground.start + 1))
+    is_sure = is_proven or (is_odd and (len(new) > 1 or (is_ours and start == ground.start + 1)))
     return "each of its lines begins with its number" if is_sure else ""

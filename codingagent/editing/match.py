@@ -145,7 +145,7 @@ def _mended(file: File, sought: Sought) -> Found | None:
             search = tuple(_each(undo, sought.search))
             if places := file.places(rule, search):
                 place = only(file.lines, sought.label, places)
-                results.append(_undone(file.lines, sought, place, damages, undo))
+                results.append(_undone(file.lines, sought, search, place, damages, undo))
         if results:
             if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
@@ -168,17 +168,17 @@ def _each(undo: Callable[[str], str], lines: Iterable[str]) -> Iterator[str]:
 def _undone(
     lines: FileLines,
     sought: Sought,
+    search: Sequence[str],
     place: Place,
     damages: tuple[Damage, ...],
     undo: Callable[[str], str],
 ) -> Found:
-    """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
+    """Return what REPLACE was before the damage that the place of `search` proves; refuse a line in doubt."""
     there = lines[place.start : place.start + place.count]
     old = frozenset(sought.search)
     fresh = [line for line in sought.replace if line not in old]
     _check_trail(sought, place, map(undo, fresh))
-    bare = any(line.strip() and not line_numbers.OURS.match(line) for line in fresh)
-    if bare and Damage.NUMBERS in damages and any(line[:1].isspace() for line in sought.search):
+    if Damage.NUMBERS in damages and not line_numbers.levels_are_known(search, sought.replace, sought.search):
         raise _in_doubt(sought, "without a number, whose indentation is unknown", there)
     for line in fresh:
         for damage in damages if undo(line) != line else ():
