@@ -226,7 +226,9 @@ class _Look:
         return [reduce(lambda text, undo: undo(text), others, line) for line in self.new]
 
     def _is_odd_indentation(self) -> bool:
-        is_indented = self.ground.file.has(_INDENTED)
+        # Nobody types U+00A0 there.
+        typed = all("\u3000" in self.new[i] or "&" in self.new[i][:6] for i in self.changed)
+        is_indented = self.ground.file.has(_INDENTED) or not typed
         # Or a line of code in a text is, and no line by ordinary spaces.
         marks = accumulate((line.startswith(("```", "~~~")) for line in self.new), initial=0)
         is_fenced = [before % 2 for before in marks]
@@ -246,6 +248,14 @@ class _Look:
     def is_odd_there(self) -> bool:
         """Whether they are not typed into a program, not even into its strings, and the file has none."""
         text = "\n".join(self.new)
+        if self.row.trace is chat_damage.ESCAPE and file_kinds.is_program(self.path):
+            # Each bracket and each backslash is escaped.
+            pairs, rest = chat_damage.ESCAPE.findall(text), chat_damage.ESCAPE.sub("", text)
+            if {"[", "\\"} <= {*pairs} and not any(mark in rest for mark in "[]\\"):
+                return True
+        if self.row.damage in (Damage.ENTITIES, Damage.QUOTES) and file_kinds.is_prose(self.path):
+            code = "\n".join(found[1] for found in _CODE_IN_TEXT.finditer(text))
+            return self.row.trace.search(code) is not None and not any(c in code for c in self.targets)
         trace = _ODD_THERE.get(self.row.damage)
         if trace is None or trace.search(text, 1) is None:
             return False
@@ -263,6 +273,11 @@ class _Look:
         return not self.ground.file.has(sought)
 
 
+# Code of a text for people, but of the languages that may hold both.
+_CODE_IN_TEXT = lazy_pattern(
+    r"^ {0,3}(?:```|~~~)(?!text|plain|html|xml|svg|md|markdown)\w+[ \t]*\n(.*?)^ {0,3}(?:```|~~~)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 # Only whole files: a page without any tag of its own is none.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.

@@ -196,9 +196,13 @@ def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
 
 def _lost(moves: _Moves) -> None:
     """Refuse lines of which none is indented by more than a blank, where others of the file are."""
+    ground, what = moves.ground, "the body has lost its indentation"
+    is_flat = len(set(moves.leads)) == 1 and moves.parses is None and has_levels(moves.new)
+    if is_flat and not file_kinds.is_prose(ground.path) and ground.file.once("levels", _has_all_levels):
+        raise moves.refusal(what)
     # A comment's lines with stars are one blank deep.
     bare = [line for line in moves.new if line.strip() and line.lstrip()[:2] not in _STARS]
-    ground, deepest = moves.ground, max(map(depth, bare), default=9)
+    deepest = max(map(depth, bare), default=9)
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not ground.file.once("deep", _is_deep):
         return
     is_safe = moves.arrival.in_code or Kept.INDENTATION in moves.arrival.kept
@@ -214,7 +218,11 @@ def _lost(moves: _Moves) -> None:
     else:
         is_lost = deeper or is_inside or deepest == 1 or has_levels([_line_above(ground), *moves.new])
     if is_lost:
-        raise moves.refusal("the body has lost its indentation")
+        raise moves.refusal(what)
+
+
+def _has_all_levels(lines: Sequence[str]) -> bool:
+    return any(map(is_opener, lines)) and not has_levels(lines)
 
 
 def _is_deep(lines: Sequence[str]) -> bool:
