@@ -162,20 +162,12 @@ def _lead(case: BodyCase) -> list[str] | None:
     if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
         return None
     back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
-    known = case.ground.known
-    as_is, shifted = (sum(line in known for line in lines) for lines in (case.lines, back))
-    if as_is != shifted:
-        return back if shifted > as_is else None
-    old, new = (_first_line(part) for part in (case.ground.replaced, case.lines))
-    depth, here = len(blanks(old)), len(blanks(new))
-    if old and depth in (here, here - len(lead)):
-        return None if depth == here else back
+    as_is, shifted = (sum(line in case.ground.known for line in lines) for lines in (case.lines, back))
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
-    is_proven = parses == [False, True]
-    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
-    if is_proven or case.arrival.is_moved or is_shifted:
+    if shifted > as_is or (shifted == as_is and (case.is_whole or parses == [False, True])):
         return back
-    case.say(f"the body is indented like its tags, {DOUBT}")
+    if as_is == shifted:
+        case.refuse("it is indented like its tags")
     return None
 
 
@@ -343,16 +335,6 @@ _NOT_IN_COMMANDS = (
 )
 
 
-def _shell_indentation(case: BodyCase) -> list[str] | None:
-    words = [line for line in case.lines if line.strip()]
-    lead = min(map(blanks, words), default="", key=len)
-    if not lead or not all(line.startswith(lead) for line in words):
-        return None
-    ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
-    is_odd = any(f"{lead}{end}" in case.lines for end in ends)
-    return [line.removeprefix(lead) for line in case.lines] if is_odd else None
-
-
 def _here_document(case: BodyCase, *, is_file: bool = False) -> None:
     """Refuse a here-document without its end: its lines were joined into one, or shifted."""
     text, at = joined(case.lines), 0
@@ -421,7 +403,6 @@ RULES: tuple[Rule[BodyRule], ...] = (
 )
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indented command", "the command was indented", _shell_indentation),
     Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )

@@ -27,7 +27,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
         "  net = 1\n  fee = 2\n",
         "a.txt",
         "",
-        Arrival(lead="  ", is_moved=True),
+        Arrival(lead="  "),
     ),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),
@@ -39,7 +39,6 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
     "a script's here-documents": ("cat <<-END\n    a\n    END\n", "a.sh", "", AS_IT_IS),
 }
 COMMANDS = {
-    "indented command": "  cat <<END\n  a\n  END\n",
     "here-documents": "cat > a <<'EOF' #!/bin/sh exit 0 EOF\n",
     "characters of a command": "ls\u00a0-l a\n",
 }

@@ -79,9 +79,10 @@ class Mended(Struct):
 
     @property
     def header_at(self) -> int:
-        """Return the offset of the first `[REPLY …]` line outside of all blocks; -1: there is none."""
-        found = (_HEADER.search(self.text, *part) for part in self.scan.around)
-        return next((header.start() for header in found if header), -1)
+        """Return the offset of the last `[REPLY …]` line above a block that counts; -1: there is none."""
+        last = max((block.start for block in self.scan.blocks if not block.behind_end), default=0)
+        found = (each for part in self.scan.around for each in _HEADER.finditer(self.text, *part))
+        return max((header.start() for header in found if header.start() < last), default=-1)
 
     def change(self, text: str) -> None:
         """Take another text; lines keep their numbers."""
@@ -125,8 +126,7 @@ class _Mender:
         self._text = text
         self._found = mended.scan
         self._names = frozenset((*commands.HAS_BODY, "REPLY", "END"))
-        is_unseen = not text.isascii() and chat_damage.ZERO_WIDTH.search(text) is not None
-        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY), unseen=is_unseen)
+        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY))
         self._changes: list[tuple[int, int, str]] = []
         self._said: list[str] = []
         self._lines = tag_blocks.LineCounter(text)
@@ -321,7 +321,6 @@ class Arrivals:
         self._mended = mended
         self._text = mended.text
         self._fenced = mended.fenced
-        self._margins: dict[str, int] = {}
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
         self._kept: dict[int, frozenset[Kept]] = {}
@@ -338,19 +337,9 @@ class Arrivals:
         """
         last = block.line + block.body.count("\n") + 1
         way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
-        lead, is_moved = self._mended.leads.get(block.line, ""), False
-        if lead:
-            # The text before a block is indented like it: then all of the answer moved.
-            if lead not in self._margins:
-                found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
-                self._margins[lead] = len(self._text) if found is None else found.start()
-            first = len(self._text) - len(self._text.lstrip())
-            is_below = first < self._text.rfind("\n", 0, block.start)
-            is_moved = is_below and self._margins[lead] >= block.start
         return Arrival(
             way,
-            lead,
-            is_moved=is_moved,
+            self._mended.leads.get(block.line, ""),
             in_code=block.start in self._fenced,
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,

@@ -99,32 +99,6 @@ def _blanked(mended: Mended, parts: Sequence[tuple[int, int]]) -> _Said:
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
-def _second_copy(mended: Mended) -> _Said:
-    """Blank an answer that is there a second time: behind its [REPLY] again, or as its second half.
-
-    A command may be meant to run twice, so halves without a [REPLY] must change files.
-    """
-    text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
-    first = text.find("[REPLY ", 0, blocks[0].start) if blocks else -1
-    header = text[first : tag_blocks.line_end(text, first)]
-    places = (text.find(f"\n{header}\n", max(part[0] - 1, 0), part[1]) for part in around if part[0])
-    at = max(places, default=-1) if first >= 0 else -1
-    count = sum(block.start < at for block in blocks) if at >= 0 else len(blocks) // 2
-    pairs = [*zip(blocks[count:], blocks[:count], strict=False)]
-    is_half = len(blocks) == 2 * count and any(b.name in ("CREATE_FILE", "EDIT_FILE") for b in blocks)
-    is_sure = at >= 0 or (is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count]))
-    # The last of a copy may be cut off.
-    is_copy = is_sure and all(_is_same(*pair) or (at >= 0 and not pair[0].closed) for pair in pairs)
-    if not pairs or not is_copy or blocks[count].behind_end or blocks[count - 1].name == "DONE":
-        return None
-    mended.blank((at + 1 if at >= 0 else blocks[count].start, blocks[-1].end))
-    return {}
-
-
-def _is_same(one: Block, two: Block) -> bool:
-    return (one.name, one.attributes, one.body) == (two.name, two.attributes, two.body)
-
-
 def _marked_paths(mended: Mended) -> None:
     """Take citation marks off values; doubt a link in place of a name."""
     found, how = mended.scan, "; write the bare name, in a code block"
@@ -155,7 +129,6 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),
-    Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),
     Rule("encoded markers", "", _encoded_markers),
     Rule("words of the chat", "", turns.doubt),

@@ -91,10 +91,8 @@ def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
 
 
 @cache
-def mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
-    """Return a pattern of commands' names, whatever became of the `_`; `unseen` may be between."""
+def mention_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern of commands' names, whatever became of the `_`."""
     joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
-    between = f"(?:{chat_damage.ZERO_WIDTH.pattern})*" if unseen else ""
-    parts = ([between.join(part) for part in name.split("_")] for name in (*names, "REPLY", "END"))
-    words = map(joint.join, parts)
+    words = (name.replace("_", joint) for name in (*names, "REPLY", "END"))
     return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")
