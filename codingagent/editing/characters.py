@@ -303,37 +303,25 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     forms = [f for f in citations.forms_in(text) if citations.pattern_of((f,)).search(text)]
     pattern = citations.pattern_of(tuple(forms))
     marks = list(pattern.finditer(text))
-    shown = marks[0][0].strip()[:40]
     is_prose = file_kinds.is_prose(path) or file_kinds.ending(path) in ("tex", "bib")
     # Only without them the file is valid.
     is_broken = look.ground.parses_with(look.new) is False and look.ground.parses_with(look.undone)
     is_handled = _are_handled(text, marks, pattern, is_prose=is_prose)
+    is_known = look.ground.file.has(pattern)
     # A mark that nobody types proves the others of its chat.
     sure = {form.chat for form in forms if not form.is_typed}
     others = {form.chat for form in forms if form.is_typed} - sure
-    why = ""
-    if look.ground.file.has(pattern):
-        why = ", and its file has the like" if is_broken else ""
-    elif sure and is_handled:
-        why = "" if is_prose else ", which it may handle"
-    elif sure:
-        if not others or is_broken:
-            return "undo", "which no author writes"
-        why = ", and others that might be intended"
-    else:
-        is_odd = any(form.is_named for form in forms) and not is_handled
-        is_odd = is_odd and not (is_prose or file_kinds.is_markup(path))
-        why = ", which might be intended" if is_broken or is_odd else ""
-    if why:
-        return "ask", f"'{shown}'{why}"
-    if Damage.CITATIONS in way:
-        return "ask", "as the tags of this answer do, and they might be intended"
+    if sure and not (is_handled or is_known) and (not others or is_broken):
+        return "undo", "which no author writes"
+    is_odd = bool(sure) or (any(form.is_named for form in forms) and not is_handled)
+    is_odd &= not (is_known or is_prose or (not sure and file_kinds.is_markup(path)))
+    is_odd |= bool(sure and others and not (is_known or is_handled))
     if look.stands_undone and not (look.stands_so or look.is_all_that_changes):
-        return "ask", "where lines of the file have none"
-    return (
-        "keep",
-        f"it holds what may be a citation mark of the chat ('{shown}'), {DOUBT}",
-    )
+        is_odd = True
+    shown = f"'{marks[0][0].strip()[:40]}'"
+    if is_odd or is_broken or Damage.CITATIONS in way:
+        return "ask", f"{shown}, which might be intended"
+    return "keep", f"it holds what may be a citation mark of the chat ({shown}), {DOUBT}"
 
 
 # A program that looks for such marks, or tries what does, says one of these beside them.
@@ -357,12 +345,10 @@ def _are_handled(
             return True
         start, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.start())
         line, at = text[start : end if end >= 0 else None], mark.start() - start
-        if is_prose:
+        if is_prose or (len(line) <= _LINE_LIMIT and not _WORKS.search(line)):
             continue
-        if len(line) > _LINE_LIMIT:
-            return True
-        is_inside = any(each.start() < at < each.end() for each in file_kinds.STRING.finditer(line))
-        if is_inside and _WORKS.search(line):
+        strings = file_kinds.STRING.finditer(line[:_LINE_LIMIT])
+        if len(line) > _LINE_LIMIT or any(each.start() < at < each.end() for each in strings):
             return True
     return False
 
@@ -375,14 +361,13 @@ def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:
     is_proven = len(words) > 1 or look.stands_undone or is_in_tags
     if is_proven and all(map(look.row.trace.search, words)):
         return "undo", "before each of its lines"
+    is_odd = bool(look.ground.lines) and not look.is_all_that_changes
     if file_kinds.is_program(look.path):
         # No text begins so outside of a string.
         text = look.ground.text_among(look.new)
         first = (look.new[i].lstrip() for i in look.changed if i not in text)
-        is_sure = look.stands_undone or any(map(chat_damage.TURN.match, first))
-        return ("undo", "before its lines") if is_sure else ("keep", "")
-    is_odd = bool(look.ground.lines) and not look.is_all_that_changes
-    return ("ask", "where lines of the file have none") if is_odd else ("keep", "")
+        is_odd = look.stands_undone or any(map(chat_damage.TURN.match, first))
+    return ("ask", "before some of its lines") if is_odd else ("keep", "")
 
 
 def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:

@@ -197,7 +197,7 @@ def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
 def _lost(moves: _Moves) -> None:
     """Refuse lines of which none is indented by more than a blank, where others of the file are."""
     ground, what = moves.ground, "the body has lost its indentation"
-    is_flat = len(set(moves.leads)) == 1 and moves.parses is None and has_levels(moves.new)
+    is_flat = len(set(moves.leads)) == 1 and has_levels(moves.new) and moves.parses is None
     if is_flat and not file_kinds.is_prose(ground.path) and ground.file.once("levels", _has_all_levels):
         raise moves.refusal(what)
     # A comment's lines with stars are one blank deep.

@@ -33,7 +33,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),
     "blanks in blank lines": ("a = 1\n \nb = 2\n", "a.py", "x = 1\n\ny = 2\n", AS_IT_IS),
     "blank lines": ("a\n\n\n\nb\n\n\n\nd\n", "a.md", "a\n\nb\n\nc\n", AS_IT_IS),
-    "characters": ("if a &lt; b {\n", "a.go", "", AS_IT_IS),
+    "characters": ("if a &lt; b {\n\tc()\n}\n", "a.go", "if a < b {\n\td()\n}\n", AS_IT_IS),
     "indentation": ("f {\n    x = 2\n    y = 4\n}\n", "a.go", "f {\n\tx = 2\n\ty = 3\n}\n", AS_IT_IS),
     "kind of the file": ("all: x\n    make\n", "Makefile", "", AS_IT_IS),
     "a script's here-documents": ("cat <<-END\n    a\n    END\n", "a.sh", "", AS_IT_IS),
