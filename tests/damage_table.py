@@ -58,7 +58,8 @@ class Answer:
 class Row:
     """A damage: what it does, and what is lost of it for good.
 
-    `lossy` says that nobody can know the text from what arrives. `meant_in` are the ends of names of
+    `lossy` says that nobody can know the text from what arrives, `unseen` that no chat and no report shows
+    the damage: then it may be asked again. `meant_in` are the ends of names of
     files in which the damaged body may be just what is meant.
     """
 
@@ -66,6 +67,7 @@ class Row:
     damage: Damage
     lossy: bool = False
     meant_in: tuple[str, ...] = ()
+    unseen: bool = False
 
 
 def _joined(parts: Iterable[Part]) -> str:
@@ -316,17 +318,6 @@ def _in_search(parts: list[Part]) -> Iterator[tuple[Part, bool]]:
         yield part, is_in and part[0] == "body"
 
 
-def _wrapped(line: str, width: int) -> str:
-    out: list[str] = []
-    while len(line) > width and " " in line[1:width].strip():
-        at = line.rindex(" ", 0, width)
-        if not line[:at].strip():
-            break
-        out.append(line[:at])
-        line = line[at + 1 :]
-    return "\n".join([*out, line])
-
-
 def _fenced(fence: str, label: str) -> Callable[[list[str]], list[str]]:
     return lambda lines: [f"{fence}{label}", *lines, fence]
 
@@ -403,26 +394,19 @@ _CITED = {
 ROWS: tuple[Row, ...] = (
     Row("as it is", _each(str)),
     # line ends and blank lines
-    Row("<br> at line ends", _each(lambda t: f"{t}<br>")),
-    Row("<br /> at line ends", _each(lambda t: f"{t}<br />")),
-    Row("<br> in place of line ends", _text(lambda t: t.replace("\n", "<br>"))),
+    Row("<br> at line ends", _each(lambda t: f"{t}<br>"), unseen=True),
+    Row("<br /> at line ends", _each(lambda t: f"{t}<br />"), unseen=True),
+    Row("<br> in place of line ends", _text(lambda t: t.replace("\n", "<br>")), unseen=True),
     Row("CRLF", _text(lambda t: t.replace("\n", "\r\n"))),
-    Row("CR", _text(lambda t: t.replace("\n", "\r"))),
-    Row("line separators", _text(lambda t: t.replace("\n", "\u2028"))),
-    Row("a blank line after each", _each(lambda t: f"{t}\n")),
-    Row("a blank line after each in bodies", _each(lambda t: f"{t}\n", _B)),
+    Row("CR", _text(lambda t: t.replace("\n", "\r")), unseen=True),
+    Row("line separators", _text(lambda t: t.replace("\n", "\u2028")), unseen=True),
+    Row("a blank line after each", _each(lambda t: f"{t}\n"), unseen=True),
     Row("blanks in blank lines", _each(lambda t: t or "  "), meant_in=_PROSE),
     Row("a tab in blank lines of bodies", _each(lambda t: t or "\t", _B), meant_in=_PROSE),
     Row("blank lines doubled", _each(lambda t: t or "\n")),
     Row("blank lines lost", _text(lambda t: re.sub(r"\n\n+", "\n", t)), lossy=True),
     Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
-    Row(
-        "wrapped at 60",
-        _each(lambda t: _wrapped(t, 60), _B),
-        lossy=True,
-        meant_in=(*_PROSE, ".tex"),
-    ),
-    Row("trailing blank", _each(lambda t: f"{t} ")),
+    Row("trailing blank", _each(lambda t: f"{t} "), unseen=True),
     Row(
         "trailing blanks in bodies",
         _each(lambda t: f"{t}  " if t else t, _B),
@@ -435,8 +419,8 @@ ROWS: tuple[Row, ...] = (
     Row("all of it 2 deep, no header", _without_header(_each(lambda t: f"  {t}"))),
     Row("all of it a tab deep", _each(lambda t: f"\t{t}")),
     Row("tags indented", _each(lambda t: f"    {t}", _TAGS)),
-    Row("blocks as list items", _list_items),
-    Row("bodies 4 deep", _each(lambda t: f"    {t}" if t else t, _INNER), meant_in=_BARE_TEXT),
+    Row("blocks as list items", _list_items, unseen=True),
+    Row("bodies 4 deep", _each(lambda t: f"    {t}" if t else t, _INNER), meant_in=_BARE_TEXT, unseen=True),
     Row("no indentation", _each(str.lstrip), lossy=True, meant_in=_PROSE),
     Row("no indentation in bodies", _each(str.lstrip, _B), lossy=True, meant_in=_PROSE),
     Row(
@@ -471,16 +455,16 @@ ROWS: tuple[Row, ...] = (
     Row("curly quotes", _each(_curly), lossy=True),
     Row("German quotes", _each(_low_quotes), lossy=True),
     Row("dashes and ellipses", _each(lambda t: t.replace("--", "—").replace("...", "…")), lossy=True),
-    Row("no-break hyphens", _each(lambda t: t.replace("-", "\u2011"))),
-    Row("full-width brackets", _each(lambda t: t.replace("[", "［").replace("]", "］"))),
-    Row("zero-width blanks", _each(lambda t: re.sub(r"([_./])", "\\1\u200b", t))),
-    Row("soft hyphens", _each(lambda t: re.sub(r"(\w{6})(?=\w{3})", "\\1\u00ad", t))),
-    Row("a byte-order mark per line", _each(lambda t: f"\ufeff{t}")),
+    Row("no-break hyphens", _each(lambda t: t.replace("-", "\u2011")), unseen=True),
+    Row("full-width brackets", _each(lambda t: t.replace("[", "［").replace("]", "］")), unseen=True),
+    Row("zero-width blanks", _each(lambda t: re.sub(r"([_./])", "\\1\u200b", t)), unseen=True),
+    Row("soft hyphens", _each(lambda t: re.sub(r"(\w{6})(?=\w{3})", "\\1\u00ad", t)), unseen=True),
+    Row("a byte-order mark per line", _each(lambda t: f"\ufeff{t}"), unseen=True),
     Row("escaped underscores", _each(lambda t: _backslashed(t, "_"))),
     Row("escaped by turndown", _each(lambda t: _backslashed(t, "\\`*_[]"))),
     Row("escaped by pandoc", _each(lambda t: _backslashed(t, _ESCAPED_BY_PANDOC))),
-    Row("linked file names", _each(_linked)),
-    Row("linked file names as in Slack", _each(_slack_linked)),
+    Row("linked file names", _each(_linked), unseen=True),
+    Row("linked file names as in Slack", _each(_slack_linked), unseen=True),
     # characters, of bodies alone: a model's own habit
     Row("entities in bodies", _each(lambda t: html.escape(t, quote=False), _B), meant_in=_MARKUP),
     Row("curly quotes in bodies", _each(_curly, _B), lossy=True, meant_in=_BARE_TEXT),
@@ -496,15 +480,16 @@ ROWS: tuple[Row, ...] = (
     Row("bodies in tildes", _bodies(_fenced("~~~", "text")), meant_in=_PROSE),
     Row("sections in fences", _sections(_fenced("```", "python")), meant_in=_PROSE),
     Row("a fence that opens inside", _across, meant_in=_PROSE),
-    Row("numbered as we do", _numbered_as_we_do),
-    Row("copied with our numbers", _copied_with_numbers("")),
-    Row("copied with the numbers of a result", _copied_with_numbers("    ")),
-    Row("numbered with colons", _sections(_numbered("{}: {}")), meant_in=_PROSE),
-    Row("numbered by cat -n", _sections(_numbered("{:6d}\t{}")), meant_in=_PROSE),
+    Row("numbered as we do", _numbered_as_we_do, unseen=True),
+    Row("copied with our numbers", _copied_with_numbers(""), unseen=True),
+    Row("copied with the numbers of a result", _copied_with_numbers("    "), unseen=True),
+    Row("numbered with colons", _sections(_numbered("{}: {}")), meant_in=_PROSE, unseen=True),
+    Row("numbered by cat -n", _sections(_numbered("{:6d}\t{}")), meant_in=_PROSE, unseen=True),
     Row(
         "numbered by a code box",
         _bodies(lambda t: [*map(str, range(1, len(t) + 1)), *t]),
         meant_in=_PROSE,
+        unseen=True,
     ),
     Row(
         "numbers of a code box, closely",
@@ -514,18 +499,19 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("under a label within", _bodies(lambda t: ["Python", "复制代码", *t]), meant_in=_PROSE),
     Row("under a button within", _bodies(lambda t: ["Code kopieren", *t]), meant_in=_PROSE),
-    Row("marks of a diff", _each(lambda t: f"+{t}", _B), meant_in=_BARE_TEXT),
+    Row("marks of a diff", _each(lambda t: f"+{t}", _B), meant_in=_BARE_TEXT, unseen=True),
     # tags
-    Row("attributes without quotes", _each(lambda t: t.replace('"', ""), _TAGS)),
+    Row("attributes without quotes", _each(lambda t: t.replace('"', ""), _TAGS), unseen=True),
     Row(
         "blanks inside the brackets",
         _each(lambda t: re.sub(r"=", " = ", t).replace("[", "[ ").replace("]", " ]"), _TAGS),
+        unseen=True,
     ),
-    Row("values between guillemets", _each(lambda t: re.sub('"([^"]*)"', r"« \1 »", t), _TAGS)),
-    Row("values between corners", _each(lambda t: re.sub('"([^"]*)"', r"「\1」", t), _TAGS)),
-    Row("tags bold", _each(lambda t: f"**{t}**", _TAGS)),
-    Row("tags in code", _each(lambda t: f"`{t}`", _TAGS)),
-    Row("tags as comments", _each(lambda t: f"<!-- {t} -->", _TAGS)),
+    Row("values between guillemets", _each(lambda t: re.sub('"([^"]*)"', r"« \1 »", t), _TAGS), unseen=True),
+    Row("values between corners", _each(lambda t: re.sub('"([^"]*)"', r"「\1」", t), _TAGS), unseen=True),
+    Row("tags bold", _each(lambda t: f"**{t}**", _TAGS), unseen=True),
+    Row("tags in code", _each(lambda t: f"`{t}`", _TAGS), unseen=True),
+    Row("tags as comments", _each(lambda t: f"<!-- {t} -->", _TAGS), unseen=True),
     Row("tags in lower case", _each(str.lower, _TAGS), lossy=True),
     Row("tags with angle brackets", _each(lambda t: f"<{t[1:-1]}>", _TAGS), lossy=True),
     # marks of what a chat cites, and of the direction of a line
@@ -545,10 +531,10 @@ ROWS: tuple[Row, ...] = (
     Row("U+2067 around tags", _each(_turned("\u2067", "\u2069"), _TAGS)),
     Row("U+200E before lines of bodies", _each(_turned("\u200e"), _B)),
     # quoting
-    Row("quoted, no header", _without_header(_each(lambda t: f"> {t}"))),
-    Row("quoted closely, no header", _without_header(_each(lambda t: f">{t}"))),
-    Row("quoted twice, no header", _without_header(_each(lambda t: f"> > {t}"))),
-    Row("quoted", _each(lambda t: f"> {t}".rstrip())),
+    Row("quoted, no header", _without_header(_each(lambda t: f"> {t}")), unseen=True),
+    Row("quoted closely, no header", _without_header(_each(lambda t: f">{t}")), unseen=True),
+    Row("quoted twice, no header", _without_header(_each(lambda t: f"> > {t}")), unseen=True),
+    Row("quoted", _each(lambda t: f"> {t}".rstrip()), unseen=True),
     # the answer as a whole
     Row("in a fence", _text(lambda t: f"```\n{t}```\n")),
     Row("in a longer fence", _text(lambda t: f"Here:\n\n````text\n{t}````\n")),
@@ -556,7 +542,7 @@ ROWS: tuple[Row, ...] = (
     Row("who said it", _text(lambda t: f"ChatGPT said:\n\n{t}\n\n10:41\n")),
     Row("the last line lost", _text(lambda t: t[: t.rstrip().rindex("\n") + 1])),
     Row("cut in the closing tag", _text(lambda t: t[: t.rindex("[/") + 4]), lossy=True),
-    Row("twice", _text(lambda t: t + t)),
+    Row("twice", _text(lambda t: t + t), unseen=True),
 )
 
 
@@ -777,8 +763,8 @@ def counts(cells: Iterable[Cell]) -> Counter[str]:
 
 
 def share_right(cells: Iterable[Cell]) -> float:
-    """Return how many are right of those whose text can still be known."""
-    told = (cell.came for cell in cells if not cell.row.lossy)
+    """Return how many are right of those whose text can still be known, of the damage that was seen."""
+    told = (cell.came for cell in cells if not (cell.row.lossy or cell.row.unseen))
     found = [came for came in told if came not in ("as written", "can't be known")]
     return found.count("right") / max(len(found), 1)
 

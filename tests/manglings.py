@@ -282,3 +282,18 @@ MANGLINGS: dict[str, Mangling] = {
         r"^(<<<<<<< SEARCH|=======|>>>>>>> REPLACE)$", r"**\1**", t, flags=re.MULTILINE
     ),
 }
+UNSEEN = frozenset(
+    name
+    for name in MANGLINGS
+    if name.startswith(
+        ("quoted", "twice", "tags bold", "names bold", "openings as", "tags as", "edits with line")
+    )
+    or name
+    in ("CR", "NEL", "blocks as list items", "trailing blanks on every line", "tags italic", "tags in code")
+    or name in ("tags with single quotes", "tags with zero-width spaces", "tags with byte-order marks")
+    or name
+    in ("tags with full-width brackets", "tags with lenticular brackets", "edits with trailing blanks")
+    or name in ("edits with zero-width spaces", "edits with marks of a diff", "edits with fences inside")
+    or name in ("edits with numbers in SEARCH only", "edits with straight quotes")
+)
+"""What no chat and no report shows: it may be asked again."""

@@ -204,8 +204,11 @@ def _names_what_is_missing(clean: Done, got: Done) -> bool:
     last = got.problems[-1].reason
     if "REPLY" in tags or "has no closing tag" in last or last.startswith(CUT_OFF):
         return True
-    missing = Counter(type(event).__name__ for event in clean.events)
-    missing.subtract(type(event).__name__ for event in got.events if not isinstance(event, Refused))
+    missing, come = (
+        Counter(type(event).__name__ for event in done.events if not isinstance(event, Refused))
+        for done in (clean, got)
+    )
+    missing.subtract(come)
     owed = {
         "FileCreated": "CREATE_FILE",
         "FileEdited": "EDIT_FILE",

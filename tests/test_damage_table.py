@@ -18,19 +18,16 @@ def test_no_damaged_answer_becomes_a_file_that_was_not_meant() -> None:
 
 @pytest.mark.deep
 def test_of_the_answers_whose_text_can_be_known_nearly_all_are_right() -> None:
-    """At least 86 of 100; the others are of kinds that no chat was seen to do. None is wrong or silent."""
+    """At least 90 of 100, and nothing is wrong or lost in silence."""
     cells = damage_table.run(ROWS, answers())
     assert {c.came for c in cells} == {"right", "as written", "can't be known", "asked again"}
-    assert damage_table.share_right(cells) > 0.86
+    assert damage_table.share_right(cells) > 0.9
 
 
 @each_row(
     ("damage", "style", "file", "expected"),
     [
         ("blank lines lost", "new", "README.md", True),
-        ("a blank line after each in bodies", "new", "README.md", False),
-        ("wrapped at 60", "new", "paper.tex", True),
-        ("wrapped at 60", "new", "store.ts", False),
         ("no indentation in bodies", "new", "slugs.py", False),
         ("no-break hyphens", "new", "README.md", False),
         ("all of it 4 deep", "new", "README.md", False),

@@ -98,7 +98,7 @@ def test_the_last_answer_to_the_request_that_waits_is_taken(
         ("{first}\n{answer_to_1}{short}\n{plain}", ["final.txt"]),
         # As chats copy it: quoted, escaped, bold.
         ("{person}{escaped}", ["final.txt"]),
-        ("{person}{quoted}", ["final.txt"]),
+        ("{person}{quoted}", []),
     ],
 )
 @pytest.mark.one_in(3)

@@ -33,7 +33,6 @@ LABEL = lazy_pattern(
 )
 """What a code box shows above its text, with the name of its language or without."""
 _ENDS_BLANK = lazy_pattern(r"\s$")
-_NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
@@ -140,32 +139,10 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
 
 
 def _numbers(case: BodyCase) -> list[str] | None:
-    is_program = file_kinds.is_program(case.path)
-    bare, is_doubtful = line_numbers.restore(case.lines, case.ground, is_program=is_program)
-    if bare is not None:
+    if (bare := line_numbers.undone(case.lines, case.ground)) is not None:
         return bare
-    if is_doubtful:
-        if is_program:
-            case.refuse("some of its lines begin with a number")
-        case.say(f"some lines begin with a number, {DOUBT}")
-    found = [_NUMBERED.match(line) for line in case.lines]
-    if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
-        return None
-    numbers = [int(each[1]) for each in found if each]
-    is_counted = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-    if any(map(_NUMBERED.match, case.ground.replaced)) or case.ground.parses_with(case.lines):
-        return None
-    bare = [
-        line[each.end() :].removeprefix(" ") for line, each in zip(case.lines, found, strict=True) if each
-    ]
-    is_ours = all(map(line_numbers.OURS.match, case.lines))
-    # Numbers with a colon may be the keys of a mapping.
-    is_key = file_kinds.ending(case.path) in ("yml", "yaml") and ":" in {each[2] for each in found if each}
-    is_copied = is_ours and (is_counted or is_program or numbers[0] == case.ground.start + 1)
-    if is_copied or (is_counted and is_program and not is_key) or case.is_proven(bare):
-        case.refuse("each of its lines begins with a number")
-    if is_counted:
-        case.say(f"each line begins with its number, {DOUBT}")
+    if what := line_numbers.fault_in(case.lines, case.ground):
+        case.refuse(what)
     return None
 
 
@@ -185,20 +162,12 @@ def _lead(case: BodyCase) -> list[str] | None:
     if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
         return None
     back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
-    known = case.ground.known
-    as_is, shifted = (sum(line in known for line in lines) for lines in (case.lines, back))
-    if as_is != shifted:
-        return back if shifted > as_is else None
-    old, new = (_first_line(part) for part in (case.ground.replaced, case.lines))
-    depth, here = len(blanks(old)), len(blanks(new))
-    if old and depth in (here, here - len(lead)):
-        return None if depth == here else back
+    as_is, shifted = (sum(line in case.ground.known for line in lines) for lines in (case.lines, back))
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
-    is_proven = parses == [False, True]
-    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
-    if is_proven or case.arrival.is_moved or is_shifted:
+    if shifted > as_is or (shifted == as_is and (case.is_whole or parses == [False, True])):
         return back
-    case.say(f"the body is indented like its tags, {DOUBT}")
+    if as_is == shifted:
+        case.refuse("it is indented like its tags")
     return None
 
 
@@ -212,6 +181,14 @@ def _trail(case: BodyCase) -> None:
     is_odd = is_odd and not case.ground.file.has(_ENDS_BLANK)
     if bare != list(case.ground.replaced) and (is_odd or case.is_proven(bare)):
         case.refuse("spaces end each of its lines")
+
+
+def _blank_lines(case: BodyCase) -> None:
+    if what := blank_lines.fault_in(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
+        case.refuse(what)
+    is_part = not case.is_whole and chat_damage.Kept.LINES not in case.arrival.kept
+    if is_part and blank_lines.are_doubled(case.lines, case.ground):
+        case.refuse("blank lines are doubled, where the file has single ones")
 
 
 def _breaks(case: BodyCase) -> list[str] | None:
@@ -242,13 +219,6 @@ def _characters(case: BodyCase) -> None:
 def _indentation(case: BodyCase) -> None:
     case.lines, notes = indentation.restore(case.lines, case.ground, case.arrival)
     case.notes += notes
-
-
-def _wrapped(case: BodyCase) -> None:
-    if indentation.is_cut(case.lines, case.ground):
-        case.refuse("a line is broken into two")
-    if indentation.is_cut_from_file(case.lines, case.ground):
-        case.refuse("a line of the file is broken into two")
 
 
 def _whole_file(case: BodyCase) -> None:
@@ -365,16 +335,6 @@ _NOT_IN_COMMANDS = (
 )
 
 
-def _shell_indentation(case: BodyCase) -> list[str] | None:
-    words = [line for line in case.lines if line.strip()]
-    lead = min(map(blanks, words), default="", key=len)
-    if not lead or not all(line.startswith(lead) for line in words):
-        return None
-    ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
-    is_odd = any(f"{lead}{end}" in case.lines for end in ends)
-    return [line.removeprefix(lead) for line in case.lines] if is_odd else None
-
-
 def _here_document(case: BodyCase, *, is_file: bool = False) -> None:
     """Refuse a here-document without its end: its lines were joined into one, or shifted."""
     text, at = joined(case.lines), 0
@@ -429,23 +389,13 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "spaces were removed from the blank lines",
         lambda case: blank_lines.bare(case.lines, case.ground),
     ),
-    Rule(
-        "spaced answer",
-        "the blank line after each line, including the tags, was removed",
-        lambda case: blank_lines.without_spacing(case.lines, case.ground, case.arrival),
-    ),
-    Rule(
-        "blank lines",
-        "doubled blank lines were removed",
-        lambda case: blank_lines.undoubled(case.lines, case.ground, case.arrival),
-    ),
+    Rule("blank lines", "blank lines are doubled", _blank_lines),
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indentation", "{what}: it was restored {ground}", _indentation),
-    Rule("broken lines", "a line is broken into two", _wrapped),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
     Rule(
         "a script's here-documents", "no line ends its here-document", partial(_here_document, is_file=True)
@@ -453,7 +403,6 @@ RULES: tuple[Rule[BodyRule], ...] = (
 )
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indented command", "the command was indented", _shell_indentation),
     Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )

@@ -8,8 +8,7 @@ else asked for again. What nothing proves is taken as written.
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property, reduce
-from itertools import accumulate
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -186,83 +185,75 @@ class _Look:
 
     @cached_property
     def is_impossible(self) -> bool:
-        """Whether a file of this kind can't hold them at these places."""
-        if self.row.trace is chat_damage.LEADING_BLANK:
+        """Whether a file of this kind can't hold them at these places, or is not likely to."""
+        damage, trace, path, file = self.row.damage, self.row.trace, self.path, self.ground.file
+        if trace is chat_damage.LEADING_BLANK:
             return self._is_odd_indentation()
         parses = self.ground.parses_with(self.new)
-        if parses is False:
-            if self.ground.parses_with(self.undone):
-                return True
-            others = self._others_undone
-            bare = self.ground.parses_with([self.row.undo(line) for line in others])
-            return bool(bare) and not self.ground.parses_with(others)
+        if parses is False and self.ground.parses_with(self.undone):
+            return True
+        whole = "\n".join(self.new)
+        if file_kinds.is_prose(path):
+            # Not even text for people has such list marks.
+            is_mark = damage is Damage.HYPHENS and "-" not in whole and _LIST_MARK.search(whole)
+            return bool(is_mark) or (damage in _NOT_IN_CODE and self._is_in_code_of_text())
+        if damage in _ESCAPES:
+            return self._is_escaped_code()
         # `a &lt; b` is Python, too.
-        if parses is True and self.row.damage is not Damage.ENTITIES:
+        if parses is not True or damage is Damage.ENTITIES:
+            text, there = self.ground.text_among(self.new), self.ground.text_there
+            if file_kinds.cannot_hold(trace, self.new, path, text):
+                # The file may have such marks already where only code can be.
+                return not file.once(
+                    (trace, "in code"), lambda lines: file_kinds.cannot_hold(trace, lines, path, there)
+                )
+        if damage is Damage.ENTITIES and len(self.ground.replaced) == len(self.ground.lines):
+            is_page = file_kinds.is_markup(path) and "<" in whole
+            if not is_page and _ENCODED_TAG.search(whole) is not None:
+                return True
+        trace = _ODD_THERE.get(damage, trace)
+        if damage not in _ODD_THERE or not file_kinds.is_program(path) or not trace.search(whole, 1):
             return False
-        if self.row.trace is chat_damage.ESCAPE:
-            return False  # regular expressions are full of them
-        text = self.ground.text_among(self.new)
-        if self.row.damage in _ESCAPES:
-            text |= {i for i, line in enumerate(self.new) if "/" in line}
-        # Undone, an escape in a string would end it.
-        ways = (self._others_undone, self.new)
-        if all(file_kinds.cannot_hold(self.row.trace, way, self.path, text) for way in ways):
-            # The file may have such marks already where only code can be.
-            trace, path, there = self.row.trace, self.path, self.ground.text_there
-            return not self.ground.file.once(
-                (trace, "in code"), lambda lines: file_kinds.cannot_hold(trace, lines, path, there)
-            )
-        is_whole = len(self.ground.replaced) == len(self.ground.lines)
-        if not is_whole or self.row.damage is not Damage.ENTITIES:
+        if damage is Damage.ENTITIES and (
+            file_kinds.is_markup(path) or file_kinds.is_code(path) or not self.is_throughout
+        ):
             return False
-        whole = "\n".join(self.new) if file_kinds.is_markup(self.path) else "<"
-        return "<" not in whole and _ENCODED_TAG.search(whole) is not None
+        return not file.has(self.row.trace)
 
-    @cached_property
-    def _others_undone(self) -> list[str]:
-        """The lines without anything that may be another damage."""
-        of_its_kind = _ESCAPES if self.row.damage in _ESCAPES else {self.row.damage}
-        others = [row.undo for row in ROWS if row.damage not in of_its_kind]
-        return [reduce(lambda text, undo: undo(text), others, line) for line in self.new]
+    def _is_escaped_code(self) -> bool:
+        """Whether each bracket and each backslash is escaped: a part of a pattern has some that is not."""
+        text, text_trace = "\n".join(self.new), self.row.trace
+        pairs, rest = chat_damage.ESCAPE.findall(text), chat_damage.ESCAPE.sub("", text)
+        if {"[", "\\"} <= {*pairs} and not any(mark in rest for mark in "[]\\"):
+            return True
+        within = self.ground.text_among(self.new)
+        if text_trace is chat_damage.ESCAPE or not file_kinds.is_code(self.path):
+            is_odd = file_kinds.is_makefile(self.path) and _ESCAPED_NAME.search(text, 1) is not None
+            return is_odd and not self.ground.file.has(_ESCAPED_NAME)
+        # Undone, an escape in a string would end it; regular expressions are full of them.
+        within |= {i for i, line in enumerate(self.new) if "/" in line}
+        return file_kinds.cannot_hold(text_trace, self.new, self.path, within)
+
+    def _is_in_code_of_text(self) -> bool:
+        code = "\n".join(found[1] for found in _CODE_IN_TEXT.finditer("\n".join(self.new)))
+        return self.row.trace.search(code) is not None and not any(c in code for c in self.targets)
 
     def _is_odd_indentation(self) -> bool:
-        is_indented = self.ground.file.has(_INDENTED)
-        # Or a line of code in a text is, and no line by ordinary spaces.
-        marks = accumulate((line.startswith(("```", "~~~")) for line in self.new), initial=0)
-        is_fenced = [before % 2 for before in marks]
-        plain = (index for index in self.changed if not self.new[index].startswith("&"))
-        has_blanks = any(line.startswith("  ") for line in self.new)
-        is_in_fence = not has_blanks and any(is_fenced[index] for index in plain)
-        if not (is_indented or is_in_fence or file_kinds.is_program(self.path)):
+        if self.ground.file.has(self.row.trace) or self.ground.parses_with(self.new) is True:
             return False
-        if self.ground.file.has(self.row.trace):
+        changed = [self.new[i] for i in self.changed]
+        if file_kinds.is_markup(self.path) and all("&nbsp;" in line for line in changed):
             return False
-        if self.ground.parses_with(self.new) is True:
-            return False
-        may_have_entities = file_kinds.is_markup(self.path)
-        return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self.changed)
-
-    @cached_property
-    def is_odd_there(self) -> bool:
-        """Whether they are not typed into a program, not even into its strings, and the file has none."""
-        text = "\n".join(self.new)
-        trace = _ODD_THERE.get(self.row.damage)
-        if trace is None or trace.search(text, 1) is None:
-            return False
-        if not file_kinds.is_program(self.path):
-            # Not even text for people has such list marks.
-            is_mark = self.row.damage is Damage.HYPHENS and _LIST_MARK.search(text)
-            return bool(is_mark) and "-" not in text
-        if self.row.damage is Damage.ESCAPES and not file_kinds.is_makefile(self.path):
-            return False  # strings and TeX have them
-        if self.row.damage is Damage.ENTITIES:
-            is_meant = file_kinds.is_markup(self.path) or file_kinds.is_code(self.path)
-            if is_meant or not self.is_throughout:
-                return False
-        sought = trace if self.row.damage is Damage.ESCAPES else self.row.trace
-        return not self.ground.file.has(sought)
+        # Nobody types U+00A0 there.
+        is_typed = all("\u3000" in line or "&" in line[:6] for line in changed)
+        return not is_typed or file_kinds.is_program(self.path) or self.ground.file.has(_INDENTED)
 
 
+# Code of a text for people, but of the languages that may hold both.
+_CODE_IN_TEXT = lazy_pattern(
+    r"^ {0,3}(?:```|~~~)(?!text|plain|html|xml|svg|md|markdown)\w+[ \t]*\n(.*?)^ {0,3}(?:```|~~~)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 # Only whole files: a page without any tag of its own is none.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
@@ -270,20 +261,19 @@ _ODD_THERE = {
     Damage.ZERO_WIDTH: lazy_pattern("[\u200b\u2060\ufeff]"),
     Damage.HYPHENS: chat_damage.HYPHEN,
     Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
-    Damage.ESCAPES: lazy_pattern(r"[A-Za-z]\\_[A-Za-z]"),
 }
-_INDENTED = lazy_pattern("^  ")
+_ESCAPED_NAME = lazy_pattern(r"[A-Za-z]\\_[A-Za-z]")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
+_NOT_IN_CODE = (Damage.ENTITIES, Damage.QUOTES)
+_INDENTED = lazy_pattern("^  ")
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
-# Authors write these, too: they are never undone.
-_TYPED = frozenset((Damage.QUOTES, Damage.BRACKETS, Damage.HYPHENS, Damage.DASHES))
-_UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
+# The others were seen in no chat, or authors write them, too: they are asked for again.
+_UNDONE = frozenset((*_ESCAPES, Damage.ENTITIES, Damage.BLANKS))
 
 
 def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     """Return what to do, and the proof or why there is none."""
-    damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
-    is_typed = damage in _TYPED or (damage is Damage.BLANKS and "\u3000" in "".join(look.new))
+    damage = look.row.damage
     if damage is Damage.CITATIONS:
         return _of_citations(look, way)
     if damage is Damage.DIRECTION:
@@ -294,15 +284,12 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     is_other = damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
     if look.stands_so or look.is_all_that_changes or is_other:
         return "keep", ""
+    may_undo = damage in _UNDONE and "\u3000" not in "".join(look.new)
     if look.stands_undone and look.is_throughout:
-        may_be_meant = is_typed or (is_prose and damage not in _UNSEEN)
-        return "ask" if may_be_meant else "undo", "where lines of the file have none"
+        may_be_meant = file_kinds.is_prose(look.path) and damage is not Damage.BLANKS
+        return "undo" if may_undo and not may_be_meant else "ask", "where lines of the file have none"
     if look.is_impossible:
-        is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
-        is_sure = look.is_throughout and not (is_lost or is_typed)
-        return "undo" if is_sure else "ask", "which no such file has"
-    if look.is_odd_there:
-        return "ask", "which no such file is likely to have"
+        return "ask", "which no such file has"
     return "keep", ""
 
 
@@ -316,37 +303,25 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     forms = [f for f in citations.forms_in(text) if citations.pattern_of((f,)).search(text)]
     pattern = citations.pattern_of(tuple(forms))
     marks = list(pattern.finditer(text))
-    shown = marks[0][0].strip()[:40]
     is_prose = file_kinds.is_prose(path) or file_kinds.ending(path) in ("tex", "bib")
     # Only without them the file is valid.
     is_broken = look.ground.parses_with(look.new) is False and look.ground.parses_with(look.undone)
     is_handled = _are_handled(text, marks, pattern, is_prose=is_prose)
+    is_known = look.ground.file.has(pattern)
     # A mark that nobody types proves the others of its chat.
     sure = {form.chat for form in forms if not form.is_typed}
     others = {form.chat for form in forms if form.is_typed} - sure
-    why = ""
-    if look.ground.file.has(pattern):
-        why = ", and its file has the like" if is_broken else ""
-    elif sure and is_handled:
-        why = "" if is_prose else ", which it may handle"
-    elif sure:
-        if not others or is_broken:
-            return "undo", "which no author writes"
-        why = ", and others that might be intended"
-    else:
-        is_odd = any(form.is_named for form in forms) and not is_handled
-        is_odd = is_odd and not (is_prose or file_kinds.is_markup(path))
-        why = ", which might be intended" if is_broken or is_odd else ""
-    if why:
-        return "ask", f"'{shown}'{why}"
-    if Damage.CITATIONS in way:
-        return "ask", "as the tags of this answer do, and they might be intended"
+    if sure and not (is_handled or is_known) and (not others or is_broken):
+        return "undo", "which no author writes"
+    is_odd = bool(sure) or (any(form.is_named for form in forms) and not is_handled)
+    is_odd &= not (is_known or is_prose or (not sure and file_kinds.is_markup(path)))
+    is_odd |= bool(sure and others and not (is_known or is_handled))
     if look.stands_undone and not (look.stands_so or look.is_all_that_changes):
-        return "ask", "where lines of the file have none"
-    return (
-        "keep",
-        f"it holds what may be a citation mark of the chat ('{shown}'), {DOUBT}",
-    )
+        is_odd = True
+    shown = f"'{marks[0][0].strip()[:40]}'"
+    if is_odd or is_broken or Damage.CITATIONS in way:
+        return "ask", f"{shown}, which might be intended"
+    return "keep", f"it holds what may be a citation mark of the chat ({shown}), {DOUBT}"
 
 
 # A program that looks for such marks, or tries what does, says one of these beside them.
@@ -370,12 +345,10 @@ def _are_handled(
             return True
         start, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.start())
         line, at = text[start : end if end >= 0 else None], mark.start() - start
-        if is_prose:
+        if is_prose or (len(line) <= _LINE_LIMIT and not _WORKS.search(line)):
             continue
-        if len(line) > _LINE_LIMIT:
-            return True
-        is_inside = any(each.start() < at < each.end() for each in file_kinds.STRING.finditer(line))
-        if is_inside and _WORKS.search(line):
+        strings = file_kinds.STRING.finditer(line[:_LINE_LIMIT])
+        if len(line) > _LINE_LIMIT or any(each.start() < at < each.end() for each in strings):
             return True
     return False
 
@@ -388,14 +361,13 @@ def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:
     is_proven = len(words) > 1 or look.stands_undone or is_in_tags
     if is_proven and all(map(look.row.trace.search, words)):
         return "undo", "before each of its lines"
+    is_odd = bool(look.ground.lines) and not look.is_all_that_changes
     if file_kinds.is_program(look.path):
         # No text begins so outside of a string.
         text = look.ground.text_among(look.new)
         first = (look.new[i].lstrip() for i in look.changed if i not in text)
-        is_sure = look.stands_undone or any(map(chat_damage.TURN.match, first))
-        return ("undo", "before its lines") if is_sure else ("keep", "")
-    is_odd = bool(look.ground.lines) and not look.is_all_that_changes
-    return ("ask", "where lines of the file have none") if is_odd else ("keep", "")
+        is_odd = look.stands_undone or any(map(chat_damage.TURN.match, first))
+    return ("ask", "before some of its lines") if is_odd else ("keep", "")
 
 
 def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
@@ -419,14 +391,6 @@ def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
         case Damage.BLANKS:
             # Not one ordinary blank is left in it: all of them were changed.
             is_sure = " " not in text
-        case Damage.SOFT_HYPHENS:
-            # Programs spell them "\u00ad"; in a text for people they may be meant.
-            there = look.ground.file
-            is_sure = file_kinds.is_code(look.path) or (any(there) and not there.has("\u00ad"))
-        case Damage.ZERO_WIDTH:
-            is_sure = "\u00ad" not in text
-        case Damage.LINKS:
-            is_sure = True
         case _:
             if not look.is_throughout and (look.stands_so or not look.is_impossible):
                 return "keep", ""

@@ -1,10 +1,8 @@
 """Indentation that new lines have lost, or changed, on their way: what proves it, and what it was.
 
 How it works. A new line that is in the file with another indentation, and with its own nowhere, has
-moved. Whether a chat has moved it, or the answer, shows in how all of them have moved: a chat takes all
-indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it. Tabs
-and one shift of all lines are restored; lines that may have lost their indentation are refused, where the
-file shows that they have one.
+moved. Tabs that came as blanks, or blanks as tabs, are restored. Lines that have lost their indentation,
+or are all deeper, are refused where the file shows it, or Python can't be read with them.
 """
 
 import difflib
@@ -14,7 +12,6 @@ from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
-from codingagent.editing.nearest import steps
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept, Rule
 from codingagent.model.patterns import lazy_pattern
@@ -23,16 +20,12 @@ from codingagent.model.plain_text import blanks
 _LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300
 TAB_WIDTHS = (2, 3, 4, 8)
-_ITEM = lazy_pattern(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
+_STARS = ("/*", "* ", "*", "*/")
 CLOSER = lazy_pattern(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
 )
 _OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")
-_COMMENT = lazy_pattern(r"/\*(?!.*\*/)")
-_MOSTLY = 0.7
-_CUT_COLUMN = 40
-_STATEMENT_END = lazy_pattern(r"[;{}()\[\],:\\]$")
 
 
 def spread(line: str, width: int) -> str:
@@ -62,17 +55,14 @@ def is_alike(one: str, other: str) -> bool:
 
 
 def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
-    """Return new lines with the indentation that the lines they replace prove; refuse them if it is lost."""
+    """Return new lines with the tabs that the replaced lines prove; refuse them if indentation is lost."""
     if not any(line.strip() for line in new):
         return MendedLines(new)
     moves = _Moves(new, ground, arrival)
-    for rule in RULES if moves.old_leads else RULES[-1:]:
+    for rule in RULES if moves.old_leads else RULES[1:]:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    if _is_odd_at_the_margin(moves) and not moves.is_all_that_changes:
-        what = "the body is not indented, unlike the lines that it replaces or stands between"
-        raise moves.refusal(what)
     return MendedLines(new)
 
 
@@ -91,27 +81,6 @@ def _check_kind_of_part(moves: "_Moves") -> None:
     # Most lines are indented as those that they replace.
     if not {blanks(line)[:1] for line in new} <= {"", *(blanks(line)[:1] for line in old)}:
         check_kind(code, new, "the body")
-
-
-def _is_odd_at_the_margin(moves: "_Moves") -> bool:
-    """Return whether new lines begin at the margin where the file shows that such lines do not.
-
-    Only where no line of the answer shows that its indentation was kept.
-    """
-    ground, arrival = moves.ground, moves.arrival
-    if len(ground.replaced) == len(ground.lines) or arrival.in_code:
-        return False
-    if Kept.INDENTATION in arrival.kept or max(map(depth, moves.leads)) > 1:
-        return False
-    old, new = list(ground.replaced), moves.new
-    for _, a, a_end, b, b_end in steps([*map(_key, old)], [*map(_key, new)]):
-        there = [line for line in old[a:a_end] if line.strip()] or [
-            _last_line(old[:a]) or _line_above(ground),
-            _last_line(old[a_end:][::-1]) or _line_below(ground),
-        ]
-        if any(_is_out(line, there) for line in new[b:b_end]):
-            return True
-    return _lacks_levels(ground, new)
 
 
 class _Moves:
@@ -225,98 +194,71 @@ def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
     return found
 
 
-def _lost(moves: _Moves) -> MendedLines | None:
-    """No line is indented by more than a blank, and those that they replace are."""
-    deepest = max(map(len, moves.leads))
-    if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
-        return None
-    if max(map(depth, moves.old_leads)) <= deepest or moves.is_all_that_changes:
-        return None
-    # Nobody indents by one blank what was deeper.
-    if moves.parses is True and not (deepest == 1 and moves.moved and any(moves.fresh)):
-        return None
-    if _is_certainly_lost(moves, is_thin=deepest == 1):
-        raise moves.refusal("the body has lost its indentation")
-    return None
-
-
-def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
-    deeper = [a for a, there in moves.moved if any(depth(b) > depth(a) for b in there)]
-    is_inside = all(moves.old_leads)
-    if moves.parses is False:
-        return bool(deeper) or is_inside
-    if moves.arrival.in_code:
-        return is_thin and bool(deeper)
-    if file_kinds.is_prose(moves.ground.path):
+def _lost(moves: _Moves) -> None:
+    """Refuse lines of which none is indented by more than a blank, where others of the file are."""
+    ground, what = moves.ground, "the body has lost its indentation"
+    is_flat = len(set(moves.leads)) == 1 and has_levels(moves.new) and moves.parses is None
+    if is_flat and not file_kinds.is_prose(ground.path) and ground.file.once("levels", _has_all_levels):
+        raise moves.refusal(what)
+    # A comment's lines with stars are one blank deep.
+    bare = [line for line in moves.new if line.strip() and line.lstrip()[:2] not in _STARS]
+    deepest = max(map(depth, bare), default=9)
+    if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not ground.file.once("deep", _is_deep):
+        return
+    is_safe = moves.arrival.in_code or Kept.INDENTATION in moves.arrival.kept
+    there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
+    is_inside = max(map(depth, there)) > 1 and all(there)
+    deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
+    is_rewritten = any(map(str.strip, moves.fresh))
+    if is_safe and not (moves.parses is False and (deeper or is_inside)):
+        return
+    if file_kinds.is_prose(ground.path) or moves.parses:
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.
-        is_rewritten = (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh))
-        return bool(is_thin and deeper) or is_rewritten
-    if deeper and (is_thin or is_inside or has_levels(moves.new)):
-        return True
-    words = [line for line in moves.new if line.strip()]
-    # A label and what is for a preprocessor may be at the margin.
-    may_be_there = all(line.startswith("#") or line.endswith(":") for line in words)
-    is_in_place = _are_alike(moves) or (is_inside and not may_be_there)
-    return is_in_place and 0 not in moves.ground.text_among(moves.new)
+        is_lost = (deeper or is_inside) and is_rewritten
+    else:
+        is_lost = deeper or is_inside or deepest == 1 or has_levels([_line_above(ground), *moves.new])
+    if is_lost:
+        raise moves.refusal(what)
 
 
-def _are_alike(moves: _Moves) -> bool:
-    """Return whether each new line takes the place of one that says the same in other words."""
-    old = [line for line in moves.ground.replaced if line.strip()]
-    new = [line for line in moves.new if line.strip()]
-    pairs = zip(old, new, strict=False)
-    return len(old) == len(new) and all(is_alike(a.strip(), b.strip()) for a, b in pairs)
+def _has_all_levels(lines: Sequence[str]) -> bool:
+    return any(map(is_opener, lines)) and not has_levels(lines)
 
 
-def _shifted(moves: _Moves) -> MendedLines | None:
-    """Every line deeper by the same, where no file of the kind can be so."""
+def _is_deep(lines: Sequence[str]) -> bool:
+    return any(map(is_indented, lines))
+
+
+def _shifted(moves: _Moves) -> None:
+    """Refuse lines that are all deeper by the same, where no file of the kind can be so."""
     shift = min(moves.leads, key=len)
     if not shift or not all(lead.startswith(shift) for lead in moves.leads):
-        return None
-    back = [line.removeprefix(shift) for line in moves.new]
-    was_deep = all(moves.old_leads) and bool(moves.old_leads)
-    if not was_deep and moves.parses is False and moves.ground.parses_with(back):
-        return moves.undone(back, "the body was indented")
-    if len(moves.ground.replaced) != len(moves.ground.lines):
-        if _is_too_deep(moves, shift) and not moves.arrival.in_code:
-            raise moves.refusal("the body is deeper than the lines that it replaces")
-        return None
-    if moves.ground.lines:
-        pairs = moves.moved if file_kinds.is_program(moves.ground.path) else []
-        is_odd = bool(pairs) and all(any(shift + each == line for each in there) for line, there in pairs)
-    else:
-        is_odd = file_kinds.is_code(moves.ground.path) and moves.parses is not True
-    return moves.undone(back, "the body was indented") if is_odd else None
-
-
-def _is_too_deep(moves: _Moves, shift: str) -> bool:
-    """Return whether new lines are deeper than any that may follow the line before them."""
+        return
     ground = moves.ground
-    if not file_kinds.is_code(moves.ground.path):
-        return False
+    if moves.is_all_that_changes or len(shift) <= min(map(len, moves.old_leads), default=0):
+        return
+    if moves.arrival.in_code and moves.parses is not False:
+        return
     extra = {line.removesuffix(each) for line, there in moves.moved for each in there}
-    least = min(map(len, moves.old_leads), default=0)
-    if len(extra) == 1 and any(map(str.strip, moves.fresh)):
-        more = extra.pop()
-        return more.isspace() and len(shift) >= least + len(more)
-    is_no_deeper = min(map(len, moves.old_leads), default=99) >= len(shift)
-    if is_no_deeper or moves.parses is not None or 0 in ground.text_among(moves.new):
-        return False
-    before, first = _line_above(ground), _last_line(moves.new[::-1])
-    step = depth(first) - depth(before)
-    within = ground.text_there
+    is_odd = moves.parses is False or (len(extra) == 1 and any(map(str.strip, moves.fresh)))
+    is_known = moves.parses is not None or not file_kinds.is_code(ground.path)
+    if not (is_odd or is_known or 0 in ground.text_among(moves.new)):
+        first = _last_line(moves.new[::-1])
+        widest = 0 if CLOSER.match(first) else ground.file.once("step", _widest_step)
+        is_odd = depth(first) - depth(_line_above(ground)) > widest
+    if is_odd:
+        raise moves.refusal("the body is indented")
 
-    def widest(lines: Sequence[str]) -> int:
-        depths = [depth(line) for i, line in enumerate(lines) if line.strip() and i not in within]
-        return max((b - a for a, b in pairwise(depths)), default=0)
 
-    return step > ground.file.once("step", widest) or (step > 0 and first.lstrip()[:1] in ")]}")
+def _widest_step(lines: Sequence[str]) -> int:
+    depths = map(depth, filter(str.strip, lines))
+    return max((b - a for a, b in pairwise(depths)), default=0)
 
 
 RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
     Rule("tabs or blanks", "the indentation came as {kind}", _tabs),
     Rule("lost indentation", "the body has lost its indentation", _lost),
-    Rule("deeper by the same", "the body was indented", _shifted),
+    Rule("deeper by the same", "the body is indented", _shifted),
 )
 
 
@@ -338,49 +280,6 @@ def is_opener(line: str) -> bool:
     return _OPENER.search(line) is not None
 
 
-def is_cut(new: Sequence[str], ground: Ground) -> bool:
-    """Return whether a long line was broken at a blank, and goes on at the margin.
-
-    All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
-    """
-    if not file_kinds.is_code(ground.path):
-        return False
-    breaks = {
-        index: len(a) + 1 + len(b.split()[0])
-        for index, (a, b) in enumerate(pairwise(new), 1)
-        if a[:1].isspace() and b[:1].strip() and len(a) > _CUT_COLUMN
-        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a) or b in ground.replaced)
-    }
-    if not breaks or ground.parses is not None:
-        return False
-    text = ground.text_among(new)
-    ends = [end for index, end in breaks.items() if index not in text and index - 1 not in text]
-    widest = max((len(line) for line in new if " " in line.strip()), default=0)
-    return widest < min(ends, default=0)
-
-
-def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
-    """Return whether a long line that is replaced was broken at a blank, and goes on at the margin.
-
-    No line goes beyond a column where one was broken. What is broken on purpose goes on indented.
-    """
-    known = {" ".join(line.split()) for line in ground.replaced if len(line) > _CUT_COLUMN}
-    if not known or not file_kinds.is_program(ground.path):
-        return False
-    starts = {line[:_CUT_COLUMN] for line in known}
-    widest = max((len(line) for line in new if " " in line.strip()), default=0)
-    for index, (a, b) in enumerate(pairwise(new), 1):
-        if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip() or b in ground.replaced:
-            continue
-        words = " ".join(a.split())
-        # In a string of several lines such a break is no fault of the grammar.
-        is_start = words[:_CUT_COLUMN] in starts and words not in known and index in ground.text_among(new)
-        is_joined = f"{words} {' '.join(b.split())}" in known
-        if (is_start or is_joined) and widest < len(a) + 1 + len(b.split()[0]):
-            return True
-    return False
-
-
 def _last_line(lines: Sequence[str]) -> str:
     """Return the last line with a word; empty if there is none."""
     return next((line for line in reversed(lines) if line.strip()), "")
@@ -394,52 +293,6 @@ def _line_above(ground: Ground) -> str:
 def _line_below(ground: Ground) -> str:
     below = (ground.lines[at] for at in range(ground.end, len(ground.lines)))
     return next(filter(str.strip, below), "")
-
-
-def _is_out(line: str, there: Sequence[str]) -> bool:
-    """Return whether a line is less deep than all of some others; a label and a `#if` may be."""
-    if not line.strip() or line.startswith("#") or line.endswith(":"):
-        return False
-    if (item := _ITEM.match(line)) is not None:
-        # An item beside others like it.
-        like = [each for each in there if (a := _ITEM.match(each)) and a[1] == item[1]]
-        there = like or there
-    return bool(there) and all(depth(each) > depth(line) for each in there)
-
-
-def _lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
-    """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
-    known = set(ground.replaced)
-    lines = [_line_above(ground), *new]
-    for opener in (_opens_level, _opens_comment):
-        fresh = [level for level in _levels(lines, opener) if level[1] not in known]
-        if not fresh:
-            continue
-        there = ground.file.once(opener, partial(_levels, opener=opener))
-        deeper = {step for _, _, step in there if step > 0}
-        flat = [line for line, _, step in there if step <= 0]
-        steps = {step for line, _, step in fresh if line not in flat}
-        if len(flat) < (1 - _MOSTLY) * len(there) and not steps <= deeper:
-            return True
-    return False
-
-
-def _opens_level(line: str) -> bool:
-    return is_opener(line) and not _STARRED.match(line)
-
-
-def _opens_comment(line: str) -> bool:
-    return _COMMENT.search(line) is not None
-
-
-def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, str, int]]:
-    """Return each line that opens a level, the one behind it, and by how much that is deeper."""
-    words = [line for line in lines if line.strip()]
-    return [
-        (a, b, depth(b) - depth(a))
-        for a, b in pairwise(words)
-        if opener(a) and not CLOSER.match(b) and b[0] != "#"
-    ]
 
 
 def is_indented(line: str) -> bool:

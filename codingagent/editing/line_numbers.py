@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
+from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
 # As requests show the lines of a file.
 OURS = lazy_pattern(r"[ \t]*(\d{1,9}) \|(?: |$)")
-# Those of a code box, glued to its lines.
-_GLUED = lazy_pattern(r"(\d+)(?![\d|│:→,]| [^ ])")
-_CLOSELY = lazy_pattern(r"(\d+)(?:[^\W\d]|[\"'`<\\]|  |\t)")  # so few lines may begin with a value
+# As a code box shows them, with a mark or glued to its lines.
+_ANY = lazy_pattern(r"[ \t]*(\d{1,9})(:(?!$)|[^,.\d]|$)")
+_FREE = frozenset(("csv", "tsv", "log"))
 
 
 def without(line: str) -> str:
@@ -34,32 +35,56 @@ def levels_are_known(old: Sequence[str], new: Sequence[str], numbered: Sequence[
     return is_alike or not {*old}.isdisjoint(kept) or not all(map(blanks, kept))
 
 
-def restore(new: Sequence[str], ground: Ground, *, is_program: bool) -> tuple[list[str] | None, bool]:
-    """Return new lines without the numbers of a request; a line of the file with its number proves them.
+def undone(new: Sequence[str], ground: Ground) -> list[str] | None:
+    """Return lines without the numbers of a request, if one is that of its line in the file; else None."""
+    found = [(OURS.match(line), without(line)) for line in new]
+    is_proven = any(
+        number and bare.strip() and ground.lines[max(int(number[1]) - 1, 0) :][:1] == [bare]
+        for number, bare in found
+    )
+    is_known = is_proven and levels_are_known(ground.replaced, new, new)
+    return [bare for _, bare in found] if is_known and not _has_ours(ground) else None
 
-    Without a proof None, and whether only some of them look like lines of the file with a number. The numbers
-    of a code box may come before all of its lines, one to a line, or glued to them.
+
+def _has_ours(ground: Ground) -> bool:
+    return ground.file.once(OURS, lambda lines: any(map(OURS.match, lines)))
+
+
+def fault_in(new: Sequence[str], ground: Ground) -> str:
+    """Return what shows that lines came with their numbers; empty: nothing does.
+
+    The numbers of a code box may come before all of its lines, one to a line.
     """
-    if not any(line.lstrip()[:1].isdigit() for line in new):
-        return None, False
-    known = ground.file.once("lines", frozenset)
-    half, odd = divmod(len(new), 2)
-    column, rest = [*map(str.strip, new[:half])], list(new[half:])
-    is_meant = not is_program and known.isdisjoint(filter(None, rest))
-    if half and not odd and column == [*map(str, range(1, half + 1))] and not is_meant:
-        return (rest, False) if half > 3 else (None, True)
-    pattern = _GLUED if len(new) > 3 else _CLOSELY
-    glued = [int(found[1]) for line in new if (found := pattern.match(line))]
-    if glued and any(glued == [*range(at, at + len(new))] for at in (1, ground.start + 1)):
-        return None, True
-    bare = list(map(without, new))
-    cut = [each for each in zip(new, bare, strict=True) if each[1].strip() and each[0] != each[1]]
-    if known.isdisjoint(line for _, line in cut) or ground.file.once(
-        OURS, lambda lines: any(map(OURS.match, lines))
+    if (
+        file_kinds.ending(ground.path) in _FREE
+        or _has_ours(ground)
+        or not any(line.lstrip()[:1].isdigit() for line in new)
     ):
-        return None, False
-    ours = [(int(found[1]), line) for each, line in cut if (found := OURS.match(each))]
-    is_proven = any(at and ground.lines[at - 1 : at] == [line] for at, line in ours)
-    if is_proven and levels_are_known(ground.replaced, new, new):
-        return bare, False
-    return None, len(cut) < sum(1 for line in bare if line.strip())
+        return ""
+    known = ground.file.once("lines", frozenset) - {""}
+    if any(OURS.match(line) and without(line) in known for line in new):
+        return "some of its lines begin with a number"
+    is_program, half = file_kinds.is_program(ground.path), len(new) // 2
+    column = [*map(str.strip, new[:half])]
+    if (
+        half
+        and column == [*map(str, range(1, half + 1))]
+        and (is_program or not known.isdisjoint(new[half:]))
+    ):
+        return "it begins with the numbers of its lines"
+    found = [_ANY.match(line) for line in new]
+    numbers = [int(each[1]) for each in found if each]
+    is_ours, start = all(map(OURS.match, new)), numbers[0] if numbers else 0
+    if numbers != [*range(start, start + len(new))]:
+        return "its lines begin with numbers, not consecutive ones" if is_program and is_ours else ""
+    if ground.parses_with(new) or any(map(_ANY.match, ground.replaced)):
+        return ""
+    bare = [line[each.end(1) :].lstrip("|│:→\t ") for line, each in zip(new, found, strict=True) if each]
+    is_proven = not {line.strip() for line in known}.isdisjoint(filter(None, bare))
+    # Numbers with a colon may be the keys of a mapping.
+    is_key = file_kinds.ending(ground.path) in ("yml", "yaml") and all(
+        each[2] == ":" for each in found if each
+    )
+    is_odd = (is_program and not is_key) or is_ours
+    is_sure = is_proven or (is_odd and (len(new) > 1 or (is_ours and start == ground.start + 1)))
+    return "each of its lines begins with its number" if is_sure else ""

@@ -11,7 +11,7 @@ from functools import partial, reduce
 
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, elisions, indentation, line_numbers
+from codingagent.editing import body_repair, elisions, file_kinds, indentation, line_numbers
 from codingagent.editing.characters import Ground
 from codingagent.editing.file_lines import FileLines
 from codingagent.editing.nearest import (
@@ -103,7 +103,8 @@ def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: b
     new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
-    if is_shifted and not sought.is_verbatim:
+    is_loose = file_kinds.is_prose(sought.path) or file_kinds.is_makefile(sought.path)
+    if is_shifted and (is_loose or not sought.is_verbatim):
         check_flush(sought, place, lines)
     old = frozenset(sought.search)
     fresh = [line for line in new if line not in old]
@@ -122,6 +123,7 @@ def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: b
     entities, angles = Damage.ENTITIES, Damage.ANGLES
     arrival = replace(
         sought.arrival,
+        lead="",  # what SEARCH was shifted by, REPLACE was, too
         way=(sought.arrival.way & rows) | {angles if d is entities else d for d in proven},
         in_code=sought.is_verbatim or chat_damage.Kept.INDENTATION in kept,
         kept=sought.arrival.kept | kept,

@@ -75,16 +75,14 @@ class Arrival(Struct, frozen=True):
     """How a text came through a chat, as far as the answer around it shows.
 
     `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
-    every line of the text has too: it may be the chat's or the text's own. `is_moved` means that
-    more than its own tags is indented this way. `in_code` means that it came in a code block,
-    where spaces are not lost; `is_spaced` means that a blank line follows every line of the
-    answer; `is_one_line` that it is on one line with its tags. `kept` is what the bodies before it
-    prove to have arrived unchanged.
+    every line of the text has too: it may be the chat's or the text's own. `in_code` means that
+    it came in a code block, where spaces are not lost; `is_spaced` that a blank line follows every
+    line of the answer; `is_one_line` that it is on one line with its tags. `kept` is what the bodies
+    before it prove to have arrived unchanged.
     """
 
     way: Channel = UNHARMED
     lead: str = ""
-    is_moved: bool = False
     in_code: bool = False
     is_spaced: bool = False
     is_one_line: bool = False

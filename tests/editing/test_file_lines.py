@@ -57,7 +57,7 @@ def where(lines: list[str], search: list[str]) -> list[int]:
 
 EDITS: dict[str, Callable[[str], tuple[str, str]]] = {
     "clean": lambda line: (line, f"{line}  # new"),
-    "entities in REPLACE": lambda line: (line, line.replace("left", "a &lt; left")),
+    "citation marks": lambda line: (line, f"{line}  # new 【12†source】"),
     "escapes": lambda line: (line.replace("_", r"\_"), line.replace("left", "lefts").replace("_", r"\_")),
     "other indentation": lambda line: (f"  {line}", f"  {line}  # new"),
     "blanks at ends": lambda line: (f"{line} ", f"{line}  # new"),

@@ -11,7 +11,6 @@ each body is its arrival.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import takewhile
 
 from msgspec import Struct, field
@@ -30,9 +29,7 @@ _NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 # Damage that no author writes beside a tag, not even in a document about these tags.
-_UNSEEN = {Damage.SOFT_HYPHENS.value, Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
-_UNSEEN |= {Damage.CITATIONS.value, Damage.DIRECTION.value}
-_TRAIL = lazy_pattern(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
+_UNSEEN = {Damage.BLANKS, Damage.CITATIONS, Damage.DIRECTION}
 _BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 _ADJACENT = lazy_pattern(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
@@ -45,8 +42,7 @@ class Mended(Struct):
     `notes` are about the answer as a whole, `notes_of` are by the line of a block's opening tag. `ways`
     are the damages to its tags, each with the line of the first. `doubts` are by line too: why a block
     is not to be executed, and advice. `leads` are the indentation of tags that each line of their body has
-    too, and whether they are an item of a list. `joints` are where the code block ends
-    within a block, as offsets in the text.
+    too. `joints` are where the code block ends within a block, as offsets in the text.
     """
 
     text: str
@@ -54,7 +50,7 @@ class Mended(Struct):
     notes_of: dict[int, list[str]] = field(default_factory=dict)
     ways: dict[Damage, int] = field(default_factory=dict)
     doubts: dict[int, tuple[str, str]] = field(default_factory=dict)
-    leads: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    leads: dict[int, str] = field(default_factory=dict)
     joints: dict[int, int] = field(default_factory=dict)
     _scan: Scan | None = None
     _fenced: dict[int, str] | None = None
@@ -83,9 +79,10 @@ class Mended(Struct):
 
     @property
     def header_at(self) -> int:
-        """Return the offset of the first `[REPLY …]` line outside of all blocks; -1: there is none."""
-        found = (_HEADER.search(self.text, *part) for part in self.scan.around)
-        return next((header.start() for header in found if header), -1)
+        """Return the offset of the last `[REPLY …]` line above a block that counts; -1: there is none."""
+        last = max((block.start for block in self.scan.blocks if not block.behind_end), default=0)
+        found = (each for part in self.scan.around for each in _HEADER.finditer(self.text, *part))
+        return max((header.start() for header in found if header.start() < last), default=-1)
 
     def change(self, text: str) -> None:
         """Take another text; lines keep their numbers."""
@@ -129,26 +126,19 @@ class _Mender:
         self._text = text
         self._found = mended.scan
         self._names = frozenset((*commands.HAS_BODY, "REPLY", "END"))
-        is_unseen = not text.isascii() and chat_damage.ZERO_WIDTH.search(text) is not None
-        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY), unseen=is_unseen)
+        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY))
         self._changes: list[tuple[int, int, str]] = []
         self._said: list[str] = []
         self._lines = tag_blocks.LineCounter(text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
-        self._header_how: frozenset[str] = frozenset()
-        self._how_before: set[str] = set()
-
-    @cached_property
-    def _is_all_quoted(self) -> bool:
-        """Whether each line of the answer is marked as quoted: then nothing in it is another's words."""
-        return all(line.startswith(">") for line in self._text.split("\n") if line.strip())
+        self._way_before: set[Damage] = set()
 
     # --- finding -------------------------------------------------------------------------------
     def is_needed(self) -> bool:
         """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
         if any(block.is_doubtful or self._is_moved(block) for block in self._found.blocks):
             return True
-        is_damaged = any(tag.how for part in self._found.around for tag in self._tags_in(*part))
+        is_damaged = any(tag.way for part in self._found.around for tag in self._tags_in(*part))
         return is_damaged or not self._looks_left
 
     def _is_moved(self, block: Block) -> bool:
@@ -190,7 +180,7 @@ class _Mender:
             if tag.start < inside or tag.is_closing:
                 continue
             if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
-                self._put_alone(tag)
+                self._put(tag)
             else:
                 inside = self._put_block(tag, closings, every[index + 1 : index + 2])
         for block in self._found.blocks:
@@ -204,40 +194,23 @@ class _Mender:
         self._mended.change("".join((*parts, self._text[at:])))
         self._mended.notes += self._said
 
-    def _put_alone(self, tag: Tag) -> None:
-        if not tag.how:
-            return
-        if tag.name == "REPLY" and not self._header_how:
-            self._header_how = frozenset(tag.how)
-        # A plan may name commands in this form. The header names none: marked alike, it shows the way.
-        mention = {"quoted", "a list item", "bold or code"} & set(tag.how)
-        acts = tag.is_one_line or tag.name not in ("REPLY", "END", "READ_FILE")
-        if self._is_all_quoted:
-            mention.discard("quoted")
-        if acts and not mention <= self._header_how:
-            self._doubt(tag, f"it is written as {tag.how[0]}, so it may only be mentioned")
-        self._put(tag)
-
     def _put_block(self, tag: Tag, closings: "_Closings", following: list[Tag]) -> int:
         """Mend one block; return the offset after it, up to which all is body."""
         close = self._choose(tag, closings)
         if close is None:
             return self._put_unclosed(tag, following)
-        is_quoted = "quoted" in tag.how and "quoted" not in self._header_how
-        if is_quoted and not self._is_all_quoted:
-            self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
-        may_hold = not tag.how or tag_blocks.until_of(tag.text) is not None
+        may_hold = not tag.way or tag_blocks.until_of(tag.text) is not None
         inside = () if may_hold else closings.openings(tag.end, close.start)
-        alike = (each for each in inside if set(each.how) == set(tag.how))
+        alike = (each for each in inside if each.way == tag.way)
         inner = next((each for each in alike if each.name not in ("REPLY", "END")), None)
         if inner is not None:
             where = f"{inner.text} opens in it, at line {self._lines.of(inner.start)}"
             self._doubt(tag, f"{where}, so a closing tag may be missing")
         self._put(tag)
         self._put(close, about=tag)
-        self._put_body(tag, close)
+        self._look_at_body(tag, close)
         return close.end
 
     def _choose(self, tag: Tag, closings: "_Closings") -> Tag | None:
@@ -247,7 +220,7 @@ class _Mender:
         damaged = closings.next(closing, tag.end, damaged=True)
         if damaged is None or (strict is not None and strict.start < damaged.start):
             return strict
-        if tag.how:
+        if tag.way:
             return damaged
         # The opening came whole and this did not. With a whole one after it, this is text, unless
         # another block begins in between: then the whole one may be that block's.
@@ -259,10 +232,10 @@ class _Mender:
         # A document about these tags may hold one in this form and be cut off after it. Only a tag
         # before it that was damaged alike shows that it is none.
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
-        return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
+        return damaged if damaged.way <= self._way_before | _UNSEEN else None
 
     def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
-        if not tag.how:
+        if not tag.way:
             return len(self._text)
         is_last = all(each.name == "END" for each in following)
         if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
@@ -273,13 +246,15 @@ class _Mender:
         return tag.end
 
     def _put(self, tag: Tag, about: Tag | None = None) -> None:
-        for damage in tag.way:
+        if not tag.way:
+            return
+        self._way_before |= tag.way
+        self._changes.append((tag.start, tag.end, tag.text))
+        for damage in sorted(tag.way, key=[*Damage].index):
             self._mended.ways.setdefault(damage, self._lines.of(tag.start))
-        if tag.how:
-            self._how_before.update(tag.how)
-            self._changes.append((tag.start, tag.end, tag.text))
-            for what in tag.how:
-                self._say_of(about or tag, tag_lines.SAID.format(what=what))
+            said = self._mended.notes_of.setdefault(self._lines.of((about or tag).start), [])
+            if (note := tag_lines.SAID.format(what=damage.value)) not in said:
+                said.append(note)
 
     def _doubt(self, tag: Tag, why: str) -> None:
         self._mended.doubts[self._lines.of(tag.start)] = (
@@ -288,58 +263,28 @@ class _Mender:
         )
 
     # --- bodies that were moved as a whole -----------------------------------------------------
-    def _put_body(self, opening: Tag, closing: Tag) -> None:
-        start, end = opening.end + 1, closing.start
-        if end <= start:
-            return
-        body = self._text[start:end]
-        if "quoted" in opening.how:
-            # A tag can't be quoted by itself: who quotes takes whole lines, and marks each of them.
-            if bare := _without_lead(body, opening.prefix):
-                self._put_moved(opening, closing, bare, "")
-            else:
-                self._doubt(opening, "it is quoted, and lines of its body are not")
-            return
-        there, here = (blanks(self._text[t.start : t.end]) for t in (opening, closing))
-        is_item = "a list item" in opening.how and len(here) == len(opening.prefix)
-        self._put_moved(opening, closing, body, here if here == there or is_item else "")
-
     def _move(self, block: Block) -> None:
-        """Undo what was done alike to both tags of a whole block and to every line between."""
+        """Look at what was done alike to both tags of a whole block and to every line between."""
         start, end = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
         opening = self._tag(start, tag_blocks.line_end(self._text, start))
         closing = self._tag(end, tag_blocks.line_end(self._text, end))
         if opening is not None and closing is not None and opening.end < closing.start:
-            self._put_body(opening, closing)
+            self._look_at_body(opening, closing)
 
-    def _put_moved(self, opening: Tag, closing: Tag, body: str, lead: str) -> None:
-        """Take off the blanks that both tags and each line end with; keep in mind how they all begin.
+    def _look_at_body(self, opening: Tag, closing: Tag) -> None:
+        """Keep in mind what both tags and each line begin with; doubt a block whose lines all end in blanks.
 
-        `lead` is the indentation of both tags. Whether it is the body's own is for the file on disk to say.
+        Whether the indentation is the body's own is for the file on disk to say.
         """
-        if lead and _without_lead(body, lead, blank_may_lack=True) is not None:
-            line = self._lines.of(opening.start)
-            self._mended.leads[line] = (lead, "a list item" in opening.how)
-        found = (_TRAIL.search(self._text, t.start, t.end) for t in (opening, closing))
-        trail, other = (each[0] if each is not None else "" for each in found)
-        if trail and trail == other:
-            lines = body.split("\n")
-            if all(line.endswith(trail) for line in lines if line.strip()):
-                cut = (line.removesuffix(trail) if line.strip() else "" for line in lines)
-                body, what = "\n".join(cut), "<br>" if "<" in trail else "spaces"
-                self._say_of(opening, f"{what} at the end of each line, including the tags, were removed")
-            elif "<" in trail:
-                self._doubt(opening, "it ends with <br>, and lines of its body do not")
-        start, end = opening.end + 1, closing.start
-        if body != self._text[start:end]:
-            self._changes.append((start, end, body))
+        lines = [line for line in self._text[opening.end + 1 : closing.start].split("\n") if line.strip()]
+        first, last = (self._text[tag.start : tag.end] for tag in (opening, closing))
+        lead = blanks(first)
+        if lead and lead == blanks(last) and all(line.startswith(lead) for line in lines):
+            self._mended.leads[self._lines.of(opening.start)] = lead
+        if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
+            self._doubt(opening, "spaces end it and each line of its body")
 
     # --- notes ---------------------------------------------------------------------------------
-    def _say_of(self, tag: Tag, note: str) -> None:
-        said = self._mended.notes_of.setdefault(self._lines.of(tag.start), [])
-        if note not in said:
-            said.append(note)
-
     def _say(self, note: str) -> None:
         if len(self._said) < _NOTE_LIMIT and note not in self._said:
             self._said.append(note)
@@ -353,7 +298,7 @@ class _Closings:
         self._openings: list[Tag] = []
         for tag in every:
             if tag.is_closing:
-                self._by_text.setdefault((tag.text, bool(tag.how)), []).append(tag)
+                self._by_text.setdefault((tag.text, bool(tag.way)), []).append(tag)
             else:
                 self._openings.append(tag)
 
@@ -368,20 +313,6 @@ class _Closings:
         return takewhile(lambda tag: tag.start < end, rest)
 
 
-def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str | None:
-    """Return a body without the prefix of its lines; None if one lacks it."""
-    bare = lead.rstrip()
-    out: list[str] = []
-    for line in body.split("\n"):
-        if line.startswith(lead):
-            out.append(line[len(lead) :])
-        elif not line.strip() or (bare and line.rstrip() == bare and not blank_may_lack):
-            out.append("")
-        else:
-            return None
-    return "\n".join(out)
-
-
 # --- how each body came -----------------------------------------------------------------------------
 class Arrivals:
     """The arrival of each body of an answer; blocks are asked for in their order, and each costs little."""
@@ -390,7 +321,6 @@ class Arrivals:
         self._mended = mended
         self._text = mended.text
         self._fenced = mended.fenced
-        self._margins: dict[str, int] = {}
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
         self._kept: dict[int, frozenset[Kept]] = {}
@@ -407,19 +337,9 @@ class Arrivals:
         """
         last = block.line + block.body.count("\n") + 1
         way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
-        lead, is_moved = self._mended.leads.get(block.line, ("", False))
-        if lead and not is_moved:
-            # The text before a block is indented like it: then all of the answer moved.
-            if lead not in self._margins:
-                found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
-                self._margins[lead] = len(self._text) if found is None else found.start()
-            first = len(self._text) - len(self._text.lstrip())
-            is_below = first < self._text.rfind("\n", 0, block.start)
-            is_moved = is_below and self._margins[lead] >= block.start
         return Arrival(
             way,
-            lead,
-            is_moved=is_moved,
+            self._mended.leads.get(block.line, ""),
             in_code=block.start in self._fenced,
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,

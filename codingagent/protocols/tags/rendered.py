@@ -41,7 +41,7 @@ _ITEM = lazy_pattern(r"(?:[-*+]|\d+[.)]) ")
 _ENDS_PART = lazy_pattern(r"[ \t}]|(?:import|from|use|#include|package) ")
 _SEARCH = lazy_pattern(r"^[ \t]*<{3,}[ \t]*SEARCH\b", re.MULTILINE)
 _REST = (
-    lazy_pattern(r"^[ \t]*={5,}[ \t]*$", re.MULTILINE),
+    lazy_pattern(r"^[ \t]*={5,}", re.MULTILINE),
     lazy_pattern(r"^[ \t]*>{5,}[ \t]*REPLACE\b", re.MULTILINE),
 )
 _ADVICE = "; send the whole answer again in one code block of four backticks"

@@ -18,7 +18,6 @@ from codingagent.protocols.tags import block_repair, rendered, scanner, tag_bloc
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
-_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 _THOUGHT = lazy_pattern(
     r"[<◁\[;](/?)((?<=/)details|details(?=[^<]*<summary>[^<]*(?:think|thought|reason))"
     r"|[a-z:_]{0,20}(?:think|thought|reason|reflect|scratch|analysis)[a-z]{0,9})"
@@ -48,17 +47,6 @@ def read(text: str) -> Mended:
         if (said := rule.run(mended)) is not None and rule.said:
             mended.notes.append(rule.said.format(**said))
     return mended
-
-
-def _line_ends(mended: Mended) -> _Said:
-    text = mended.text
-    if 0 <= text.find("\n") < len(text) - 1:
-        return None
-    for end in _LINE_ENDS:
-        if end in text and (text.startswith("[") or f"{end}[" in text):
-            mended.change(tag_blocks.fold_line_ends(text.replace("\r\n", "\n").replace(end, "\n")))
-            return {"end": end.encode("unicode_escape").decode()}
-    return None
 
 
 def _thoughts(mended: Mended) -> _Said:
@@ -111,32 +99,6 @@ def _blanked(mended: Mended, parts: Sequence[tuple[int, int]]) -> _Said:
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
-def _second_copy(mended: Mended) -> _Said:
-    """Blank an answer that is there a second time: behind its [REPLY] again, or as its second half.
-
-    A command may be meant to run twice, so halves without a [REPLY] must change files.
-    """
-    text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
-    first = text.find("[REPLY ", 0, blocks[0].start) if blocks else -1
-    header = text[first : tag_blocks.line_end(text, first)]
-    places = (text.find(f"\n{header}\n", max(part[0] - 1, 0), part[1]) for part in around if part[0])
-    at = max(places, default=-1) if first >= 0 else -1
-    count = sum(block.start < at for block in blocks) if at >= 0 else len(blocks) // 2
-    pairs = [*zip(blocks[count:], blocks[:count], strict=False)]
-    is_half = len(blocks) == 2 * count and any(b.name in ("CREATE_FILE", "EDIT_FILE") for b in blocks)
-    is_sure = at >= 0 or (is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count]))
-    # The last of a copy may be cut off.
-    is_copy = is_sure and all(_is_same(*pair) or (at >= 0 and not pair[0].closed) for pair in pairs)
-    if not pairs or not is_copy or blocks[count].behind_end or blocks[count - 1].name == "DONE":
-        return None
-    mended.blank((at + 1 if at >= 0 else blocks[count].start, blocks[-1].end))
-    return {}
-
-
-def _is_same(one: Block, two: Block) -> bool:
-    return (one.name, one.attributes, one.body) == (two.name, two.attributes, two.body)
-
-
 def _marked_paths(mended: Mended) -> None:
     """Take citation marks off values; doubt a link in place of a name."""
     found, how = mended.scan, "; write the bare name, in a code block"
@@ -164,11 +126,9 @@ def _encoded_markers(mended: Mended) -> None:
 
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
-    Rule("line ends", "its lines ended with {end}: read as line ends", _line_ends),
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),
-    Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),
     Rule("encoded markers", "", _encoded_markers),
     Rule("words of the chat", "", turns.doubt),

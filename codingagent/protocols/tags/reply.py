@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from codingagent.editing import body_rules, file_kinds, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import commands, paths
+from codingagent.model import chat_damage, commands, paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import (
     AT_ONCE,
@@ -68,7 +69,8 @@ _ANY_TAG = "|".join(commands.HAS_BODY).replace("_", r"\\?_")
 _TAG_OF_BODY = "|".join(tag for tag, has in commands.HAS_BODY.items() if has).replace("_", r"\\?_")
 _ATTEMPT = lazy_pattern(
     r"^[^\w\n\[]{0,9}(?:\d{1,6}[^\w\n\[]{0,3})?"
-    rf"\[\\?(?:/\\?(?:{_TAG_OF_BODY})\\?\]|(?:{_ANY_TAG})[ \t]+\w+[ \t]*=)"
+    rf"\[[^\w\n/]{{0,3}}(?:/[^\w\n]{{0,3}}(?:{_TAG_OF_BODY})[^\w\n]{{0,3}}\]"
+    rf"|(?:{_ANY_TAG})[^\w\n]{{0,3}}[ \t]+\w+[ \t]*=)"
     # The end of a block whose lines a page has joined.
     rf"|(?<=[^\s\\])\[/(?:{_TAG_OF_BODY})\][ \t]*$",
     re.MULTILINE,
@@ -325,12 +327,17 @@ def _replaced(items: Iterable[Step | Problem], mended: Mended) -> Iterator[str]:
 def _missed(mended: Mended) -> Iterator[Problem]:
     """Yield a problem for what was meant as a block and is none: an unread tag, an empty box of code."""
     text, around = mended.text, mended.scan.around
-    tags = (m for part in around for m in _ATTEMPT.finditer(text, *part))
-    said = [(m.start(), f"{paths.shown(m[0].lstrip()[:40])} was read as prose") for m in tags]
+    said: list[tuple[int, str]] = []
+    for start, end in around:
+        # Whatever nobody sees, and brackets of another width.
+        part = chat_damage.with_ascii_brackets(chat_damage.without_zero_width(text[start:end]))
+        for tag in islice(_ATTEMPT.finditer(part), _UNUSED_LIMIT):
+            line = text.count("\n", 0, start) + part.count("\n", 0, tag.start()) + 1
+            said.append((line, f"{paths.shown(tag[0].lstrip()[:40])} was read as prose"))
     labels = [found for part in around for found in body_rules.LABEL.finditer(text, *part)]
-    said += ((at, "a code block of the chat is empty here") for at in _empty_boxes(text, labels))
-    for at, fact in said[:_UNUSED_LIMIT]:
-        line = text.count("\n", 0, at) + 1
+    empty = "a code block of the chat is empty here"
+    said += ((text.count("\n", 0, at) + 1, empty) for at in _empty_boxes(text, labels))
+    for line, fact in said[:_UNUSED_LIMIT]:
         advice = "; send the block that belongs here, each tag at the start of a line"
         yield Problem(Kind.ANSWER, f"line {line}: {fact}", line, advice=advice)
 

@@ -42,7 +42,7 @@ def steps(text: str) -> list[Step]:
 
 
 @each_row("mark", [*MARKS.values(), *BESIDE])
-@each_row("place", ["{0} {1}", "{0}{1}", "{1}{0}", "**{0}** {1}"])
+@each_row("place", ["{0} {1}", "{0}{1}", "{1}{0}"])
 def test_marks_beside_tags_cost_no_block(mark: str, place: str) -> None:
     """Design, replies as chats really give them: in tags damage is undone always, and said."""
     opening, closing = (place.format(tag, mark) for tag in ('[CREATE_FILE path="a.py"]', "[/CREATE_FILE]"))

@@ -100,7 +100,11 @@ def test_words_of_a_file_are_no_turns(tmp_path: Path, path: str, body: str) -> N
     assert execute(f"{PREFIX}{create(path, body)}{DONE}", {}, tmp_path).files == {path: body.encode()}
 
 
-DRAFTS = ["**Draft:**\n{}**Final:**\n", "Show thinking\n{}", "*Thinking*\n*{}*\n"]
+DRAFTS = {
+    "**Draft:**\n{}**Final:**\n": "it may be a draft",
+    "Show thinking\n{}": "it may be a draft",
+    "*Thinking*\n*{}*\n": "was read as prose",
+}
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -111,7 +115,7 @@ def test_what_is_before_the_reply_may_be_a_draft(tmp_path: Path, draft: str) -> 
     done = execute(f"{draft.format(first + run)}{PREFIX}{second}{DONE}", {}, tmp_path)
     assert done.files == {"b.txt": b"2\n"}
     assert ("ran", "rm -r x") not in done.acts
-    assert "it may be a draft" in done.problems[0].reason
+    assert DRAFTS[draft] in done.problems[0].reason
     assert not any(isinstance(item, reply.Problem) for item in reply.read(f"{first}{PREFIX}[END]\n").items)
 
 

@@ -6,7 +6,7 @@ from codingagent.model.operations import CreateFile
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.helpers import grows_with
-from tests.manglings import MANGLINGS
+from tests.manglings import MANGLINGS, UNSEEN
 from tests.rows import each_row
 
 B = '[CREATE_FILE path="b.py"]\ny = 2\n[/CREATE_FILE]\n'
@@ -19,8 +19,8 @@ def read(text: str) -> list[object]:
     return [item.operation if isinstance(item, Step) else item.kind for item in items]
 
 
-# The first is no tag without its closing one; of the second, what stands above is cut off before.
-OTHERS = {"blocks as list items", "the request above"}
+# What stands above is cut off before; the others are no tags.
+OTHERS = {"the request above", *UNSEEN}
 
 
 @each_row("name", [name for name in MANGLINGS if name not in OTHERS])
