@@ -80,7 +80,5 @@ class PersonsPrograms:
 def check_seen(unseen: Collection[str], remedy: str) -> None:
     """Refuse, with a UsageError, to run what no one saw."""
     if unseen:
-        raise UsageError(
-            f"your hooks or filters use {named([*unseen])}, which git ignores, so nobody saw what commands"
-            f" changed there: look at it, then {remedy}"
-        )
+        why = "which git ignores, so nobody saw what commands changed there"
+        raise UsageError(f"your hooks or filters use {named([*unseen])}, {why}: look at it, then {remedy}")

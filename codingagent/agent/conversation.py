@@ -29,15 +29,7 @@ from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import Denied, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import (
-    FileOperation,
-    Finish,
-    Kind,
-    RunCommand,
-    ShowMessage,
-    named,
-    text_of,
-)
+from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Changes
 from codingagent.protocols.tags import continuation
@@ -272,10 +264,8 @@ class Conversation:
         assert taken is not None, "a turn has a reply"
         data = self._mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
-            fact = (
-                f"The answer {taken.name} was changed or removed while it was executed; what is not"
-                " among these results was not done"
-            )
+            left = "what is not among these results was not done"
+            fact = f"The answer {taken.name} was changed or removed while it was executed; {left}"
         else:
             answer = self._reader.read(data)
             if answer is not None and not answer.reply.has_outbox:

@@ -1,8 +1,7 @@
 """Execute operations: plan one, ask the policy, journal its start, do it, and return its event.
 
-Every change is recorded before it is made, so that after a kill at any instant the journal tells what to
-do: what had not begun is done, an interrupted file operation is settled by looking at the file, and an
-interrupted command is never run again. Operations that change nothing are done here, as they are planned.
+After a kill at any instant the journal tells what to do: what had not begun is done, an interrupted file
+operation is settled by looking at the file, and an interrupted command is never run again.
 """
 
 import base64
@@ -14,20 +13,8 @@ from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.errors import OperationError
-from codingagent.model import documents, encoding, operations, paths, plain_text
+from codingagent.model import documents, encoding, events, operations, paths, plain_text
 from codingagent.model.approval import Question
-from codingagent.model.events import (
-    Denied,
-    Event,
-    FileFetched,
-    FileMoved,
-    FileRequested,
-    Finished,
-    FolderListed,
-    Interrupted,
-    MessageShown,
-    Refused,
-)
 from codingagent.model.journal_entries import ApprovalAsked, OperationStarted
 from codingagent.model.observations import digest_of
 from codingagent.policy.rules import Deny, judge_read
@@ -46,13 +33,13 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._views = Views(context.workspace)
-        self._listed: str | None = None
+        self._listed = ""
+        """The files, listed once for all patterns of an answer until it changes something."""
 
     def begin(self) -> None:
-        """Begin an answer: until it changes something, the files are listed once for all of its patterns."""
         self._listed = ""
 
-    def perform(self, order: Order, approved: str = "") -> Event | Question:
+    def perform(self, order: Order, approved: str = "") -> events.Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
 
         If the policy requires approval, return a question instead. Call again with `approved`, the digest of
@@ -61,7 +48,7 @@ class Executor:
         If the journal can't be written (WorkError), nothing was changed.
         """
         operation, log = order.operation, self._context.log
-        if operation.changes and self._listed:
+        if operation.changes:
             self._listed = ""
         try:
             plan = self.plan(order)
@@ -72,18 +59,8 @@ class Executor:
                 if question.digest != approved:
                     return question
             # Everything that the operation changes is recorded before it is changed.
-            started = OperationStarted(
-                order.index,
-                order.kind,
-                plan.subject,
-                now(),
-                plan.changes,
-                plan.event,
-                order.id,
-                plan.is_unseen,
-                plan.limit_s,
-            )
-            log.record(started)
+            planned = plan.changes, plan.event, order.id, plan.is_unseen, plan.limit_s
+            log.record(OperationStarted(order.index, order.kind, plan.subject, now(), *planned))
             if plan.event is None:
                 # A command whose start is lost in a power failure would start twice.
                 log.sync()
@@ -93,7 +70,7 @@ class Executor:
             fact, detail, advice = (
                 quote(text, subject, order.names) for text in (fault.fact, fault.detail, fault.advice)
             )
-            return Refused(order.kind, fact, detail, subject, advice=advice)
+            return events.Refused(order.kind, fact, detail, subject, advice=advice)
 
     def _question(self, order: Order, plan: Plan) -> Question:
         """Return the question whose digest covers all that a plan would do."""
@@ -109,7 +86,7 @@ class Executor:
             tuple(grant for each in plan.asked for grant in each.grants),
         )
 
-    def plan(self, order: Order) -> Plan | Event:
+    def plan(self, order: Order) -> Plan | events.Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
         context, operation = self._context, order.operation
         if isinstance(operation, operations.FileOperation):
@@ -121,20 +98,20 @@ class Executor:
                 return self._denied(order, operation.path) or self._fetch(order, operation)
             case operations.ListFolder(path=path):
                 denied = self._denied(order, path)
-                return denied or FolderListed(path, context.workspace.entries(path))
+                return denied or events.FolderListed(path, context.workspace.entries(path))
             case operations.RunCommand():
                 return run_command.plan(context, order, operation)
             case operations.ShowMessage():
-                return MessageShown(operation.text)
+                return events.MessageShown(operation.text)
             case operations.Finish():
-                return Finished(operation.summary)
+                return events.Finished(operation.summary)
             case _:
                 assert_never(operation)
 
-    def after_kill(self, started: OperationStarted) -> Event | None:
+    def after_kill(self, started: OperationStarted) -> events.Event | None:
         """Return the outcome of an operation that a kill interrupted; None: it had not begun."""
         if started.event is None:
-            return Interrupted(started.kind, started.subject)
+            return events.Interrupted(started.kind, started.subject)
         workspace = self._context.workspace
         follows = {change.path: change.follows for change in started.event.changes}
         found: list[str | None] = []
@@ -148,16 +125,16 @@ class Executor:
             return started.event
         if found == [change.before for change in started.changes]:
             return None
-        if isinstance(started.event, FileMoved):
+        if isinstance(started.event, events.FileMoved):
             with contextlib.suppress(OperationError):
                 if workspace.finish_move(started.event.path, started.event.to):
                     return started.event
         fact = "the file is neither as it was before nor as it should be now"
         notes = (f"{fact}: read it",)
-        return Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
+        return events.Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
 
     # --- what changes nothing ------------------------------------------------------------------
-    def _request(self, order: Order, operation: operations.ReadFile) -> Event:
+    def _request(self, order: Order, operation: operations.ReadFile) -> events.Event:
         """Return the files that the next request shows: one, or those that a glob matches."""
         workspace, path = self._context.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
@@ -166,17 +143,14 @@ class Executor:
                 return denied
             self._views.view(path, *lines)
             self._ask_to_show(path)
-            return FileRequested(path, (path,), *lines)
-        listing = self._listed or "\0".join(("", *filter(paths.is_utf8, workspace.listing().files), ""))
-        if self._listed is not None:
-            self._listed = listing
-        found = sorted(x for x in paths.matches(path, listing) if documents.is_asked_for(x, path))
+            return events.FileRequested(path, (path,), *lines)
+        if not self._listed:
+            self._listed = "\0".join(("", *filter(paths.is_utf8, workspace.listing().files), ""))
+        found = sorted(x for x in paths.matches(path, self._listed) if documents.is_asked_for(x, path))
         readable = list(filter(self._context.may_read, found))
         if not readable:
-            which = "that the policy lets be read " if found else ""
-            raise OperationError(
-                f"No file {which}matches '{path}'", advice="; see Workspace Files for what there is"
-            )
+            fact = f"No file {'that the policy lets be read ' if found else ''}matches '{path}'"
+            raise OperationError(fact, advice="; see Workspace Files for what there is")
         for each in readable[:_GLOB_LIMIT_FILES]:
             self._ask_to_show(each)
         notes: tuple[str, ...] = ()
@@ -184,18 +158,13 @@ class Executor:
             notes += (f"{len(found) - len(readable)} more files match; the policy blocks them",)
         if len(readable) > _GLOB_LIMIT_FILES:
             notes += (f"{len(readable)} files match; only the first {_GLOB_LIMIT_FILES} were read",)
-        return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
+        return events.FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
-    def _fetch(self, order: Order, operation: operations.FetchFile) -> Event:
+    def _fetch(self, order: Order, operation: operations.FetchFile) -> events.Event:
         """Return a file's whole content, if there is room for it among the results."""
         path, workspace = operation.path, self._context.workspace
         data = workspace.read(path).data
         self._ask_to_show(path)
-        if len(data) > order.room:
-            raise OperationError(
-                f"File '{path}' has {len(data)} bytes and no room is left for them among these results",
-                advice="; ask for fewer files at a time",
-            )
         if operation.encoding == "base64":
             content = base64.b64encode(data).decode()
         elif (text := encoding.decoded(data, "utf-8")) is not None:
@@ -203,20 +172,15 @@ class Executor:
         else:
             found = workspace.text(path, data)
             if found is None or "?" in found.others:
-                raise OperationError(
-                    f"File '{path}' is no text in a known encoding",
-                    advice="; ask for it with encoding base64",
-                )
+                fact = f"File '{path}' is no text in a known encoding"
+                raise OperationError(fact, advice="; ask for it with encoding base64")
             content = found.text
         if plain_text.json_length(content) > order.room:
-            raise OperationError(
-                f"File '{path}' is full of control characters, which take more room than is left among these"
-                " results",
-                advice="; ask for it with encoding base64",
-            )
-        return FileFetched(path, content, operation.encoding, len(data))
+            fact = f"File '{path}' has {len(data)} bytes and no room is left for them among these results"
+            raise OperationError(fact, advice="; ask for fewer files at a time")
+        return events.FileFetched(path, content, operation.encoding, len(data))
 
-    def _denied(self, order: Order, path: str) -> Denied | None:
+    def _denied(self, order: Order, path: str) -> events.Denied | None:
         # The root has no name of its own that a policy could block; what matters is whether it can be read.
         real = path if path == "." else self._context.workspace.resolved(path)
         verdict = judge_read(self._context.policy, real)
@@ -225,10 +189,8 @@ class Executor:
     def _ask_to_show(self, path: str) -> None:
         """Ask once, without waiting, whether the chat may see the values in a secret file."""
         context, secrecy = self._context, self._context.secrecy
-        if context.texts is None:
-            return  # no chat
         path = context.workspace.resolved(path)
-        if not secrecy.may_ask(path):
+        if context.texts is None or not secrecy.may_ask(path):
             return
         if not secrecy.may_ask(path, placeholders.reader(context.workspace)(path)):
             return

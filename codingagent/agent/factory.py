@@ -33,7 +33,7 @@ from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_programs import named_by_git
 from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import find_program, persons_path, persons_variables, quoted
+from codingagent.workspace.programs import persons_path, persons_variables, quoted
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
@@ -63,22 +63,9 @@ def start_session(
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
-    record = SessionStarted(
-        session_id,
-        task,
-        str(opened.root),
-        now(),
-        kept_policy(settings),
-        settings.sandbox,
-        settings.network,
-        protocol,
-        settings.check,
-        settings.context,
-        settings.never_choose,
-        settings.conventions,
-        settings.secrets,
-        wants,
-    )
+    terms = kept_policy(settings), settings.sandbox, settings.network, protocol, settings.check
+    shown = settings.context, settings.never_choose, settings.conventions, settings.secrets
+    record = SessionStarted(session_id, task, str(opened.root), now(), *terms, *shown, wants)
     home.sessions.begin(session_id, record)
     keep_terms(home.root, record)
     session = fold(None, record)
@@ -143,11 +130,7 @@ class OpenSession:
 
 @contextlib.contextmanager
 def session_in(
-    home: Home,
-    session: Session,
-    settings: Settings,
-    person: Person,
-    recipients: "Recipients | None" = None,
+    home: Home, session: Session, settings: Settings, person: Person, recipients: "Recipients | None" = None
 ) -> Iterator[OpenSession]:
     """Yield a session at work; at the end close everything that it holds open, and end its commands.
 
@@ -189,7 +172,7 @@ def session_in(
                 context.remark(f"{said}{free}")
         if session.is_new and is_bare(place.root):
             context.remark(_BARE)
-        if session.is_new and find_program("git", place.root) is None:
+        if session.is_new and git_for(place.root) is None:
             context.remark(_NO_GIT)
         if session.is_new and not session.is_asking:
             tools = lacking(sandbox, place.root, persons_path())
@@ -228,10 +211,8 @@ def attached(
     from codingagent.agent.wanted_files import attachable
 
     if not root.is_dir():
-        raise UsageError(
-            f"--attach names files of the workspace {root}, which is not there yet; to work in this folder"
-            " add --here, or name another with --workspace"
-        )
+        how = "to work in this folder add --here, or name another with --workspace"
+        raise UsageError(f"--attach names files of the workspace {root}, which is not there yet; {how}")
     with _workspace_in(home, root) as workspace:
         found, left_out = attachable(workspace, patterns, Path.cwd(), policy)
     if len(left_out) > _LEFT_OUT_NAMED:
@@ -282,10 +263,9 @@ def check_workspace(home: Home, session: Session) -> None:
     real = resolved(root)  # a mapped drive of Windows has two names
     if home.was_found and resolved(home.root.parent) not in (real, *real.parents):
         # Anyone who can write to a folder can plant a home there, with a session in it.
-        raise UsageError(
-            f"session {session.session_id} works in '{root}', not where its home was found: if it is yours,"
-            f" name the home with --home {quoted([str(home.root)])}"
-        )
+        where = f"session {session.session_id} works in '{root}', not where its home was found"
+        how = f"name the home with --home {quoted([str(home.root)])}"
+        raise UsageError(f"{where}: if it is yours, {how}")
 
 
 def new_run_id() -> str:

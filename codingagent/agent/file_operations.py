@@ -11,15 +11,7 @@ from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
 from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
-from codingagent.editing import (
-    answer_checks,
-    apply,
-    body_repair,
-    diff,
-    elisions,
-    notebooks,
-    syntax_check,
-)
+from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, paths, plain_text
 from codingagent.model.journal_entries import ContentChange
@@ -97,8 +89,7 @@ def _create(context: Context, order: Order, operation: CreateFile) -> Plan | eve
     if seen is not None and not operation.overwrite:
         if order.foreign == "no" or _bytes_of(context, order, operation, old)[0] != seen.data:
             raise OperationError(
-                f"File '{path}' already exists",
-                advice="; set overwrite to true, or name another path",
+                f"File '{path}' already exists", advice="; set overwrite to true, or name another path"
             )
         event = events.FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
@@ -184,12 +175,11 @@ def text_counted(context: Context, path: str) -> str | None:
 
 def _check_removed(context: Context, operation: DeleteFile) -> None:
     """Refuse to delete a file that has other lines than a diff removes; blanks may differ."""
-    path = operation.path
-    text = (
-        None if operation.lines is None else context.workspace.text(path, context.workspace.read(path).data)
-    )
-    there = "" if text is None else text.text
-    if operation.lines is not None and there.split() != " ".join(operation.lines).split():
+    if operation.lines is None:
+        return
+    path, workspace = operation.path, context.workspace
+    text = workspace.text(path, workspace.read(path).data)
+    if ("" if text is None else text.text).split() != " ".join(operation.lines).split():
         fact = f"'{paths.shown(path)}' has other lines than the diff removes"
         how = f'; if it is to go all the same, send [DELETE_FILE path="{paths.shown(path)}"]'
         raise OperationError(fact, advice=how)
@@ -428,10 +418,8 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
         content, notes = body.text, body.notes
     elision = "" if old is None or operation.unchecked else elisions.elision_in(content, old, path)
     if elision:
-        raise OperationError(
-            f"'{plain_text.one_line(elision, 60)}' would replace lines of '{path}'. Nothing was changed",
-            advice="; send all of its lines, or use EDIT_FILE",
-        )
+        fact = f"'{plain_text.one_line(elision, 60)}' would replace lines of '{path}'. Nothing was changed"
+        raise OperationError(fact, advice="; send all of its lines, or use EDIT_FILE")
     if notebooks.is_shown(path, content):
         content = notebooks.replaced(path, content, old)
     return replace(operation, content=content), notes

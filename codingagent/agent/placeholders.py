@@ -35,21 +35,7 @@ _UNKNOWN = (
     "'{}' is no placeholder that was shown",
     "; nothing was done, so send this block again without it, or with a placeholder copied exactly",
 )
-_CUTS = (
-    "'{}': the text to replace begins or ends in the middle of a value that is hidden",
-    "; give lines that contain all of it, as the request shows them",
-)
-_PATH = (
-    "'{}' stands for a value that no known path contains",
-    "; write the path as the request shows it",
-)
-_ALTERS = (
-    (
-        "The value of {} would not be written as it is: what looks like damage by the chat would be undone in"
-        " it, too"
-    ),
-    "; send this block again in a code block, without the line of that value if it need not change",
-)
+_PATH = ("'{}' stands for a value that no known path contains", "; write the path as the request shows it")
 _LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
 
 
@@ -163,10 +149,8 @@ def leaks(context: Context, names: tuple[str, ...], *files: Texts) -> tuple[tupl
     if file.new is not None:
         # Whoever reads a name that was made of pieces, say, takes it for the value.
         if made := vault.names_in(file.new) - vault.names_in(file.old or ""):
-            raise OperationError(
-                f"The pieces would make {min(made)} in the file",
-                advice="; write such a placeholder whole, in one change, where the value belongs",
-            )
+            advice = "; write such a placeholder whole, in one change, where the value belongs"
+            raise OperationError(f"The pieces would make {min(made)} in the file", advice=advice)
         # A short value is hidden only where it was found: elsewhere the chat would see it.
         held = [vault.by_name[name] for name in names]
         short = [each for each in held if not (each.is_wide or each.is_allowed)]
@@ -260,7 +244,7 @@ def _listed(what: str, words: list[str]) -> str:
 
 def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
     """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines."""
-    if not vault.hides or not isinstance(operation.change, operations.Substitutions):
+    if not (vault.hides and isinstance(operation.change, operations.Substitutions)):
         return
     spans = [(each.start, each.end) for each in vault.spans(text, operation.path)]
     for edit in operation.change.edits:
@@ -268,7 +252,9 @@ def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
         end, longer = start + len(edit.old), len(edit.new) - len(edit.old)
         outside = [(a, b) for a, b in spans if not start <= a < b <= end]
         if any(a < end and start < b for a, b in outside):
-            raise OperationError(_CUTS[0].format(operation.path), advice=_CUTS[1])
+            fact = "the text to replace begins or ends in the middle of a value that is hidden"
+            advice = "; give lines that contain all of it, as the request shows them"
+            raise OperationError(f"'{operation.path}': {fact}", advice=advice)
         text = f"{text[:start]}{edit.new}{text[end:]}"
         spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
 
@@ -277,12 +263,14 @@ def check_values(
     vault: Vault, operation: operations.FileOperation, names: tuple[str, ...], new: str | None
 ) -> None:
     """Refuse what would write another value, which the new file does not have, than a name stands for."""
-    if new is None or not names:
+    if new is None:
         return
     for name in names:
         value = vault.by_name[name].value
         if any(value in text for text in operation.written) and value not in new:
-            raise OperationError(_ALTERS[0].format(name), advice=_ALTERS[1])
+            fact = f"The value of {name} would be written otherwise: it looks like damage by the chat"
+            advice = "; send this block again in a code block, without that line if it need not change"
+            raise OperationError(fact, advice=advice)
 
 
 def _where(vault: Vault, name: str) -> str:

@@ -1,9 +1,8 @@
 """Find protected files that a command changed unasked at the end of a turn; keep or restore them.
 
-The checkpoints around each part of the turn show which files changed. What was not approved beforehand is
-journalled, then asked about, then the answer is carried out: after a kill in between, it continues with the
-same files and the same answer. Restoring is a part of the turn with its own checkpoints, so undo and redo
-cover it. A file that differs from what was shown is left alone.
+What was not approved beforehand is journalled, then asked about, then the answer is carried out: after a kill
+in between, it continues with the same files and the same answer. Restoring is a part of the turn, so undo and
+redo cover it. A file that differs from what was shown is left alone.
 """
 
 import contextlib
@@ -135,8 +134,7 @@ class Protection:
         names, parts = [*map(paths.shown, names)], self._parts()
         held = {part: files for part, files in parts.items() if part[0]}
         diffs = self._checkpointer.tried(
-            lambda store: [store.diff(*part, files, _SHOWN_BYTES) for part, files in held.items()],
-            [],
+            lambda store: [store.diff(*part, files, _SHOWN_BYTES) for part, files in held.items()], []
         )
         shown = f"changed: {', '.join(names)}\n{''.join(diffs)}".rstrip("\n")
         return Question(

@@ -1,7 +1,5 @@
 """Write a session's requests, with what the person adds to them.
 
-The beginning of a session is here too, so that its first request needs no code that parses answers.
-
 Over 500 lines: what a request shows, and what is recorded of it as known to the chat, change together.
 """
 
@@ -21,14 +19,7 @@ from codingagent.agent.file_views import DATA, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import check_outcome, paths
 from codingagent.model import journal_entries as entries
-from codingagent.model.events import (
-    CommandRan,
-    FileFetched,
-    FileRequested,
-    Refused,
-    file_changes,
-    succeeded,
-)
+from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, file_changes, succeeded
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
@@ -100,8 +91,7 @@ class Requests:
     ) -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        `wants` changes what the request asks for. A complete
-        session is reopened.
+        `wants` changes what the request asks for. A complete session is reopened.
         """
         if self.session.is_complete:
             self.reopen()
@@ -145,13 +135,13 @@ class Requests:
     def announce(self, *, watched: bool) -> None:
         """Tell what to do now, and whether the inbox is watched; write a request that is gone."""
         session = self.session
-        path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
+        mailbox, session_id, sequence = self._home.mailbox, session.session_id, session.sequence
+        path = mailbox.outbox_path(session_id, sequence)
         if session.is_awaiting_answer and not path.exists():
-            self.context.remark(f"request {session.sequence} was missing from {path}: written again")
+            self.context.remark(f"request {sequence} was missing from {path}: written again")
             self.refresh()
             self.write()
-        mailbox, session = self._home.mailbox, self.session
-        session_id, sequence = session.session_id, session.sequence
+            session = self.session
         short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
         elsewhere = not watched and is_held(self._home.waiting_path(session_id))
         where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
@@ -240,14 +230,10 @@ class Requests:
             if advice := chats()[settings.chat].advice(len(text)):
                 yield advice
         elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:
-            yield (
-                f"Request 1, {estimated(size)}, is too long for many chats: attach it instead of pasting, or"
-                " lower context_chars"
-            )
+            how = "attach it instead of pasting, or lower context_chars"
+            yield f"Request 1, {estimated(size)}, is too long for many chats: {how}"
         if len(text) > (limit := settings.context_chars):
-            yield (
-                f"Longer than context_chars ({limit:,}): the task alone exceeds it; shorten it, or raise that"
-            )
+            yield f"Longer than context_chars ({limit:,}) by its task alone: shorten it, or raise that"
 
     def _guess(self, material: render.Material, *, is_anew: bool = False) -> "Guess | None":
         """Return what chooses files for the request; None where there is nothing to choose from.
@@ -455,17 +441,9 @@ class Requests:
         # The other files that earlier turns showed or wrote; the latest one written comes first.
         met = dict.fromkeys((*reversed([*session.known]), *sorted(session.touched)))
         seen = [path for path in met if path in listing.files and path not in known]
-        return render.Material(
-            listing,
-            views,
-            unread,
-            self._environment(),
-            offered,
-            attached,
-            seen if session.sequence > 1 else (),
-            conventions,
-            changed=list(self._changes(shown, known)),
-        )
+        more = offered, attached, seen if session.sequence > 1 else (), conventions
+        changed = [*self._changes(shown, known)]
+        return render.Material(listing, views, unread, self._environment(), *more, changed=changed)
 
     def _requested(self, shown: Views, unread: list[str]) -> list[FileView]:
         """Return each file and range asked for once, and no range of a file that is wanted whole.

@@ -128,19 +128,9 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
     if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, Bubblewrap):
         seen = (persons_variables(), context.runner.variables)
         notes += tuple(map(hide, causes(sandbox, operation.command, output, *seen)))
-    return CommandRan(
-        operation.command,
-        outcome.exit_code,
-        output,
-        round(outcome.duration_s, 3),
-        outcome.ended_by,
-        outcome.limit,
-        outcome.stopped_processes,
-        outcome.sandbox,
-        outcome.has_network,
-        *streams,
-        notes=notes,
-    )
+    command, duration_s = operation.command, round(outcome.duration_s, 3)
+    how = outcome.ended_by, outcome.limit, outcome.stopped_processes, outcome.sandbox, outcome.has_network
+    return CommandRan(command, outcome.exit_code, output, duration_s, *how, *streams, notes=notes)
 
 
 def learn_files(context: Context, operation: RunCommand) -> None:

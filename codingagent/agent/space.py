@@ -34,26 +34,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import OPTION, Settings, Source, resolve
 from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of
-from codingagent.protocols.json.messages import (
-    MessageError,
-    Received,
-    approval_event,
-    event_of,
-    items_of,
-    read_answer,
-    read_operations_message,
-    value_of,
-)
-from codingagent.protocols.json.wire import (
-    ApprovalRequiredEvent,
-    ErrorEvent,
-    Event,
-    EventsMessage,
-    Operation,
-    Status,
-    to_json,
-    to_wire,
-)
+from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
@@ -68,10 +49,8 @@ class Run:
     """One message being executed, to its end or until an operation needs approval.
 
     A run is a session of one turn, with the same journal, approvals and checkpoints, but no request for a
-    model. Its result is an events message (specification 001).
-
-    `ready` prepares its space, and fails if nothing can be executed any more. `items` are all of the message,
-    `tell` gets each event as it comes, and `home` is where the run is kept, if it is.
+    model. Its result is an events message (specification 001). `ready` prepares its space, and fails if
+    nothing can be executed any more; `tell` gets each event as it comes.
     """
 
     def __init__(
@@ -79,7 +58,7 @@ class Run:
         context: Context,
         ready: Callable[[], object],
         items: Sequence[Step | Problem],
-        tell: Callable[[Event], None],
+        tell: Callable[[wire.Event], None],
         home: Home | None,
     ) -> None:
         self._context = context
@@ -88,8 +67,8 @@ class Run:
         self._items = items
         self._tell = tell
         self._home = home
-        self._told: list[Event] = []
-        self._fault: Event | None = None
+        self._told: list[wire.Event] = []
+        self._fault: wire.Event | None = None
 
     @property
     def session(self) -> Session:
@@ -101,7 +80,7 @@ class Run:
         return self.session.session_id
 
     @property
-    def status(self) -> Status:
+    def status(self) -> wire.Status:
         """`error` if a system failure or a kill halted it; what was done until then is done."""
         if self._fault is None and self.session.is_complete:
             return "completed"
@@ -109,16 +88,16 @@ class Run:
         return "awaiting_approval" if waits else "error"
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[wire.Event, ...]:
         """All events so far, ending with the pending question, if any."""
         self._catch_up()
         last = self._fault or self.pending_approval
         return (*self._told, *([] if last is None else [last]))
 
-    def message(self, since: int = 0) -> EventsMessage:
+    def message(self, since: int = 0) -> wire.EventsMessage:
         """Return the events message; without the first `since` events."""
         events, status = self.events[since:], self.status
-        return EventsMessage(protocol_version="1.0", run_id=self.run_id, status=status, events=events)
+        return wire.EventsMessage(protocol_version="1.0", run_id=self.run_id, status=status, events=events)
 
     def go_on(self) -> None:
         """Execute the rest until approval is due; UsageError at once if its space is closed."""
@@ -137,7 +116,7 @@ class Run:
                 self._tell(pending)
             if self._home is not None:
                 # Show other programs what the run waits for, and what is still to come.
-                message = value_of(self._home.runs.message(self.run_id))
+                message = messages.value_of(self._home.runs.message(self.run_id))
                 operations = message["operations"] if isinstance(message, dict) else []
                 left = operations[len(self.session.ends) :]
                 self._home.runs.show(self.run_id, self._document(left))
@@ -145,14 +124,14 @@ class Run:
             # 001, graceful degradation: a system error may halt the run.
             self._catch_up()
             told = self._context.secrecy.hide(str(fault))
-            self._fault = ErrorEvent(timestamp=now(), category="system", message=told)
+            self._fault = wire.ErrorEvent(timestamp=now(), category="system", message=told)
             self._tell(self._fault)
 
     @property
-    def pending_approval(self) -> ApprovalRequiredEvent | None:
+    def pending_approval(self) -> wire.ApprovalRequiredEvent | None:
         """The operation that awaits approval, or None."""
         asked = self.session.asked if self.session.is_awaiting_approval else None
-        return None if asked is None else approval_event(asked)
+        return None if asked is None else messages.approval_event(asked)
 
     def approve(self, operation_id: str | None = None) -> None:
         """Approve the pending operation, None: whichever waits, and continue; UsageError if none does."""
@@ -167,7 +146,7 @@ class Run:
 
         MessageError if it is not an answer; UsageError as `approve`.
         """
-        self.decide(*read_answer(message))
+        self.decide(*messages.read_answer(message))
 
     def decide(self, operation_id: str | None, answer: Answer) -> None:
         """Take the person's answer, and continue; raise UsageError as `approve`."""
@@ -177,7 +156,7 @@ class Run:
 
     def to_json(self, since: int = 0) -> str:
         """Return the events message as JSON on one line; without the first `since` events."""
-        return to_json(self.message(since))
+        return wire.to_json(self.message(since))
 
     def finish(self) -> None:
         """Make everything that was done durable, and remove what was only needed to continue."""
@@ -195,7 +174,7 @@ class Run:
         """Return the run's document; `operations` are those still to come, as they were sent."""
         session = self.session
         return {
-            **to_wire(self.message()),
+            **wire.to_wire(self.message()),
             "workspace": session.workspace,
             "createdAt": session.created_at,
             "updatedAt": session.updated_at,
@@ -205,7 +184,7 @@ class Run:
     def _catch_up(self) -> None:
         """Report what has ended and was not reported yet."""
         for ended in self.session.ends[len(self._told) :]:
-            event = event_of(replace(ended, event=self._context.secrecy.event(ended.event)))
+            event = messages.event_of(replace(ended, event=self._context.secrecy.event(ended.event)))
             # A later message may hold the names.
             self._context.secrecy.save()
             self._told.append(event)
@@ -245,7 +224,7 @@ class Space:
         command_timeout: int = 30,
         command_memory: int = 0,
         secrets: str = "off",
-        on_event: Callable[[Event], None] = lambda _: None,
+        on_event: Callable[[wire.Event], None] = lambda _: None,
     ) -> None:
         options = {
             "policy": os.fspath(policy),
@@ -255,14 +234,14 @@ class Space:
             "command_memory": command_memory,
             "secrets": secrets,
         }
-        root = Path(path).absolute()
+        root, kept = Path(path).absolute(), None
         settings = resolve([Source(OPTION, options)]).settings
         # A space that is refused leaves no home.
         Workspace(root).close()
         policy_of(settings, root)
         if home is not None:
-            homes.check_apart(Path(home).absolute(), root)
-        kept = None if home is None else Home.at(Path(home).absolute(), create=True)
+            homes.check_apart(at := Path(home).absolute(), root)
+            kept = Home.at(at, create=True)
         self._begin(root, settings, kept, Person(lambda _: None), on_event)
 
     @classmethod
@@ -272,13 +251,10 @@ class Space:
         root: Path,
         settings: Settings,
         person: Person,
-        on_event: Callable[[Event], None],
+        on_event: Callable[[wire.Event], None],
         say: Callable[[str], object],
     ) -> Self:
-        """Return the space of an existing home, with resolved settings; UsageError as the class.
-
-        It waits while another process works in the home, and says so.
-        """
+        """Return the space of an existing home; it waits while another process works there, and says so."""
         self = cls.__new__(cls)
         self._begin(root, settings, home, person, on_event)
         self._say = say
@@ -290,7 +266,7 @@ class Space:
         settings: Settings,
         home: Home | None,
         person: Person,
-        on_event: Callable[[Event], None],
+        on_event: Callable[[wire.Event], None],
     ) -> None:
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
@@ -320,7 +296,7 @@ class Space:
     # --- runs ----------------------------------------------------------------------------------
     def run(
         self,
-        operations: Iterable[Operation | Mapping[str, object]] | None = None,
+        operations: Iterable[wire.Operation | Mapping[str, object]] | None = None,
         *,
         message: str | bytes | Mapping[str, object] | None = None,
     ) -> Run:
@@ -333,10 +309,10 @@ class Space:
         if (operations is None) == (message is None):
             raise UsageError("give either operations or a message")
         if operations is not None:
-            values = [op if isinstance(op, Mapping) else to_wire(op) for op in operations]
+            values = [op if isinstance(op, Mapping) else wire.to_wire(op) for op in operations]
             message = {"protocolVersion": "1.0", "operations": values}
         assert message is not None
-        received = read_operations_message(message)
+        received = messages.read_operations_message(message)
         data = b""
         if self._home is not None:
             data = message if isinstance(message, bytes) else _as_json(message)
@@ -359,15 +335,13 @@ class Space:
         session = self._home.runs.load(run_id)
         if Path(session.workspace) != root_of(self._root):
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
-        received: Received = ()
+        received: messages.Received = ()
         if not session.is_complete:
             data = self._home.runs.message(run_id)
             if session.taken is None or digest_of(data) != session.taken.digest:
-                raise WorkError(
-                    f"the message of {run_id} was changed after it began; what is left of it is not"
-                    " executed: send it again as a new run"
-                )
-            received = read_operations_message(data)
+                how = "what is left of it is not executed: send it again as a new run"
+                raise WorkError(f"the message of {run_id} was changed after it began; {how}")
+            received = messages.read_operations_message(data)
         return self._run_of(session, received)
 
     def _ready(self) -> Resources:
@@ -378,8 +352,7 @@ class Space:
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
                 self._stack.callback(atomic_write.remove_folder, temporary)
-                place = WorkLayout(self._root, (), temporary / "tmp", None)
-                folders: tuple[Path, ...] = ()
+                place, folders = WorkLayout(self._root, (), temporary / "tmp", None), tuple[Path, ...]()
             else:
                 self._stack.enter_context(home.lock.held(self._say))
                 place, folders = place_of_runs(home, self._root), (home.root,)
@@ -393,22 +366,15 @@ class Space:
         """Begin a run; `data` is its message, kept until all of it is done."""
         self._ready()
         settings, home = self._settings, self._home
-        record = RunStarted(
-            factory.new_run_id(),
-            str(root_of(self._root)),
-            digest_of(data),
-            now(),
-            factory.kept_policy(settings),
-            settings.sandbox,
-            settings.network,
-            settings.secrets,
-        )
+        terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
+        root = str(root_of(self._root))
+        record = RunStarted(factory.new_run_id(), root, digest_of(data), now(), *terms)
         if home is not None:
             home.runs.keep_message(record.run_id, data)
             home.runs.begin(record.run_id, record)
         return fold(None, record)
 
-    def _run_of(self, session: Session, received: Received) -> Run:
+    def _run_of(self, session: Session, received: messages.Received) -> Run:
         home, run_id = self._home, session.session_id
         journal = None if home is None else home.runs.open(run_id)
         log = SessionLog(journal, session, self._person.record)
@@ -418,7 +384,7 @@ class Space:
             context,
             # The commands of a run have their own /tmp.
             lambda: self._ready().use_temporary(run_id),
-            placeholders.restored(self._secrecy.vault, items_of(received)),
+            placeholders.restored(self._secrecy.vault, messages.items_of(received)),
             self._on_event,
             home,
         )
@@ -442,4 +408,4 @@ def _as_json(message: object) -> bytes:
     try:
         return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
     except (ValueError, RecursionError) as fault:
-        raise MessageError("message", f"is no value of JSON: {fault}") from fault
+        raise messages.MessageError("message", f"is no value of JSON: {fault}") from fault

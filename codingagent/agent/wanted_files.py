@@ -99,14 +99,11 @@ def attachable(
                 if is_named:
                     raise UsageError(f"{what}: {fault.reason}") from fault
                 left_out.append(fault.reason)
-        if not shown:
-            which = "; ".join(left_out[:_NAMED])
-            raise UsageError(
-                f"{what}: nothing that can be shown fits ({which})"
-                if chosen
-                else f"{what}: no file in the workspace matches; name one of {workspace.root}, or a glob"
-                " such as 'src/**/*.py'; files that git ignores: one by one"
-            )
+        if chosen and not shown:
+            raise UsageError(f"{what}: nothing that can be shown fits ({'; '.join(left_out[:_NAMED])})")
+        if not chosen:
+            how = "or a glob such as 'src/**/*.py'; files that git ignores: one by one"
+            raise UsageError(f"{what}: no file in the workspace matches; name one of {workspace.root}, {how}")
     return found, left_out
 
 
@@ -127,8 +124,8 @@ def conventions(
 ) -> Iterator[FileView]:
     """Yield the files in which the repository tells agents how to work on it, whole.
 
-    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over. `listed` are the files
-    of the workspace, `near` those that the request is about; `hide` hides the secrets of a text.
+    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over. `near` are the files
+    that the request is about.
     """
     views = Views(workspace, hide)
     for path in told_in(listed, near):
@@ -167,10 +164,8 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
         glob = inner if paths.is_glob(inner) else "**" if inner == "." else f"{inner}/**"
         fits = paths.glob_matcher(glob)
         chosen = sorted(path for path in listed if fits(path))
-        if len(chosen) > _ATTACHED_LIMIT:
-            raise OperationError(
-                f"{len(chosen)} files fit, more than {_ATTACHED_LIMIT}; name those that matter"
-            )
+        if (count := len(chosen)) > _ATTACHED_LIMIT:
+            raise OperationError(f"{count} files fit, more than {_ATTACHED_LIMIT}; name those that matter")
         if chosen:
             return chosen, False
     return [], False
@@ -352,10 +347,8 @@ class Guess:
         if self.chosen and self.to_ask_for:
             yield f"{_UNSURE} Name files or functions in the task, or /attach them"
         if len(self._rows) < self._listed and self._is_cut:
-            yield (
-                f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"
-                " --attach adds others"
-            )
+            where = f"{len(self._rows):,} of {self._listed:,} files"
+            yield f"files for the task were looked for in {where}; --attach adds others"
 
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""

@@ -158,22 +158,13 @@ def steps(records: Iterable[entries.Record]) -> tuple[HistoryStep, ...]:
             case entries.UndoBegan():
                 began = record
             case entries.UndoEnded() if began is not None:
-                found.append(undo_step(began, record))
+                undoes = () if record.is_void else began.steps
+                left = record.kept, record.failed, began.files
+                found.append(HistoryStep(0, began.name, record.name, (), (), undoes, *left, began.force))
                 began = None
             case _:
                 pass
-    return with_undos(found)
-
-
-def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> HistoryStep:
-    """Return the step of an undo; one that restored nothing undoes nothing."""
-    undoes = () if ended.is_void else began.steps
-    step = HistoryStep(0, began.name, ended.name, undoes=undoes, files=began.files, is_forced=began.force)
-    return replace(step, kept=ended.kept, failed=ended.failed)
-
-
-def with_undos(found: Sequence[HistoryStep]) -> tuple[HistoryStep, ...]:
-    """Return the steps with what later undos left of each; an undone undo no longer counts."""
+    # What later undos left of each; an undone undo no longer counts.
     by: dict[int, HistoryStep] = {}
     for index in reversed(range(len(found))):
         for earlier in () if index in by else found[index].undoes:

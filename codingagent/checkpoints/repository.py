@@ -18,16 +18,7 @@ from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
 from codingagent.model.patterns import text_at
-from codingagent.workspace.git_files import (
-    ALONE,
-    OWN_CONFIG,
-    Git,
-    GitError,
-    contents_in,
-    objects_in,
-    own_variables,
-    together,
-)
+from codingagent.workspace import git_files
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 
@@ -46,7 +37,7 @@ _IS_WINDOWS = os.name == "nt"
 _SETTINGS = {
     "HEAD": f"ref: {_BRANCH}\n",
     # Our common settings end with the section `core`. git for Windows fills in less of the metadata.
-    "config": OWN_CONFIG
+    "config": git_files.OWN_CONFIG
     + text_at(f"{__file__.removesuffix('py')}txt").format(
         stat="minimal" if _IS_WINDOWS else "default", trusts_ctime=str(not _IS_WINDOWS).lower()
     ),
@@ -60,7 +51,7 @@ _FULL = ("No space left", "Disk quota exceeded", "File too large")
 class Store:
     """The git directory at `path`, for the files below `root`."""
 
-    def __init__(self, path: Path, root: Path, git: Git) -> None:
+    def __init__(self, path: Path, root: Path, git: git_files.Git) -> None:
         self.path, self.root, self.own_git = path, root, git
 
     # --- the directory -------------------------------------------------------------------------
@@ -113,11 +104,7 @@ class Store:
             self._make_index("", commit, {("read-tree", tree): {}})
 
     def write_index(
-        self,
-        old: str,
-        new: str,
-        changes: Mapping[str, State | None],
-        recent: Mapping[str, State] | None,
+        self, old: str, new: str, changes: Mapping[str, State | None], recent: Mapping[str, State] | None
     ) -> None:
         """Write a commit's index, made from that of another one and the paths that differ.
 
@@ -146,7 +133,7 @@ class Store:
                     for path, state in changes.items()
                 )
                 data = os.fsencode("".join(lines))
-                together(self.root, partial(self.git, *call, data=data, index=new))
+                git_files.together(self.root, partial(self.git, *call, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (_LATE_S, _LATE_S))
             retried(lambda: os.replace(new, path))
@@ -157,12 +144,12 @@ class Store:
     # --- git -----------------------------------------------------------------------------------
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:
         """Run git on an index, by default an empty one, and return its output."""
-        with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):
+        with disk_errors(failure := f"the checkpoints in {self.path} can't be used", git_files.GitError):
             self._settle()
         nowhere = os.fspath(self.path / "nowhere")
-        variables = own_variables(self.path, self.root) | {
+        variables = git_files.own_variables(self.path, self.root) | {
             "GIT_INDEX_FILE": os.fspath(index or self.index("")),
-            **ALONE,
+            **git_files.ALONE,
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_TERMINAL_PROMPT": "0",
             "HOME": nowhere,
@@ -176,11 +163,11 @@ class Store:
             return done.stdout
         said = done.stderr.decode("utf-8", "replace")
         if any(words in said for words in _FULL):
-            raise GitError(f"{failure}: the disk is full")
+            raise git_files.GitError(f"{failure}: the disk is full")
         lines = [line for line in said.splitlines() if line.strip()]
         faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
         what = (faults or lines or [""])[0].partition(": ")[2]
-        raise GitError(f"{failure}: {what or 'git failed'}")
+        raise git_files.GitError(f"{failure}: {what or 'git failed'}")
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, read in batches that fit in memory."""
@@ -198,11 +185,11 @@ class Store:
         """Return the size of each object; GitError if one does not exist."""
         names = list(ids)
         told = self._told("--batch-check", names)
-        return {name: size for name, size, _ in objects_in(told, names, self._where)}
+        return {name: size for name, size, _ in git_files.objects_in(told, names, self._where)}
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
-        yield from contents_in(self._told("--batch", names), names, self._where)
+        yield from git_files.contents_in(self._told("--batch", names), names, self._where)
 
     def _told(self, how: str, names: Sequence[str]) -> bytes:
         lines = "".join(f"{name}\n" for name in names)

@@ -1,7 +1,6 @@
 """Undo turns: restore the files that they changed, by commands or by operations.
 
 The current workspace is checkpointed first, so that an undo is a step like a turn and can be undone itself.
-Then each file that the steps changed gets the content that it had before the first of them that changed it.
 All is journalled: an interrupted undo is finished later, and leaves alone what is correct.
 """
 
@@ -11,11 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from codingagent.checkpoints import history
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_of
-from codingagent.checkpoints.history import Change, HistoryStep, LeftOut, named, steps
+from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, Record, UndoBegan, UndoEnded
 from codingagent.model.paths import shown
@@ -41,7 +38,7 @@ class UndoChoice(Struct, frozen=True):
 
 _UNCOVERED = "no checkpoint holds it: git ignores it, or it is too large"
 # Trying again would not help.
-_NEVER = (history.NO_CHECKPOINT, _UNCOVERED)
+_NEVER = (NO_CHECKPOINT, _UNCOVERED)
 
 
 @contextlib.contextmanager
@@ -93,15 +90,14 @@ class _Undo:
         present = self.checkpoints.take(self.held).id
         files = self._named(what.files, present)
         if what.turns is None:
-            undos = [
+            undos = (
                 index
-                for index, step in enumerate(self.steps)
-                if any(self.steps[other].sequence for other in step.undoes)
-            ]
-            last = next((each for each in reversed(undos) if self._is_open(each, present)), None)
-            if last is None:
+                for index, step in reversed([*enumerate(self.steps)])
+                if any(self.steps[other].sequence for other in step.undoes) and self._is_open(index, present)
+            )
+            chosen = (*itertools.islice(undos, 1),)
+            if not chosen:
                 raise UsageError("this session has no undo to redo")
-            chosen: tuple[int, ...] = (last,)
         else:
             chosen = self._last_turns(what.turns, present, files)
             files = self._with_ends(files, chosen, present)
@@ -122,10 +118,8 @@ class _Undo:
         for name in names:
             new = {path for path in touched if path == name or path.startswith(f"{name}/")}
             if not new:
-                raise UsageError(
-                    f"no turn changed {shown(name)}, or that is undone: nothing was done;"
-                    " `codingagent diff --name-only` lists what is changed"
-                )
+                how = "nothing was done; `codingagent diff --name-only` lists what is changed"
+                raise UsageError(f"no turn changed {shown(name)}, or that is undone: {how}")
             found |= new
         return found
 
@@ -202,10 +196,10 @@ class _Undo:
         words = "nothing was undone" if is_void else self._words(began)
         after = self.checkpoints.take(self.held).id
         note = f"{words}: {_done(restored, self.checkpoints.changes(began.name, after))}{left_alone}"
+        told = (self.log.session.undo_note, "" if is_void else f"the user {note}")
         kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
-        ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
-        told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
-        self.log.record(replace(ended, told=told))
+        so_far = "; ".join(filter(None, told))
+        self.log.record(UndoEnded(after, (note,), now(), so_far, kept, missing, is_void))
         if not failed:
             return ""
         what = f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])}"
@@ -224,30 +218,6 @@ class _Undo:
         turns = {self.steps[index].sequence for index in left_in}
         more = () if len(turns) < 2 else ("--turns", str(len(turns)))
         return " ".join(("undo", *words, *more, *(quoted([path]) for path in began.files)))
-
-    def _told(self, began: UndoBegan, ended: UndoEnded, left_alone: str) -> str:
-        """Describe the net effect of all undos since the last answer; empty if they cancel out."""
-        known = (*self.steps, history.undo_step(began, ended))
-        undos = [index for index, step in enumerate(known) if step.undoes]
-        first = undos[-1 - self.log.session.undos :][0]
-        touched = {
-            change.path
-            for step in known[first:]
-            if step.undoes
-            for change in self.checkpoints.changes(step.before, step.after)
-        }
-        net = self.checkpoints.changes(known[first].before, ended.name)
-        differing = [change.path for change in net if change.path in touched]
-        if not differing and not left_alone:
-            return ""
-        before, since = (
-            {step.sequence for step in history.with_undos(told) if step.sequence and step.undo}
-            for told in (known[:first], known)
-        )
-        kinds = (("undid", since - before), ("redid", before - since))
-        said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
-        words = " and ".join(() if began.files else said) or self._words(began)
-        return f"the user {words}: {_done(differing, net)}{left_alone}"
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""

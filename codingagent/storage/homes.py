@@ -11,15 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
+from codingagent.model import journal_entries as entries
 from codingagent.model import settings as settings_
-from codingagent.model.journal_entries import (
-    Record,
-    RunStarted,
-    SessionStarted,
-    decode_record,
-    encode_record,
-    is_run_id,
-)
 from codingagent.model.paths import HOME_MARK
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
@@ -75,10 +68,7 @@ def obeys_file(home: Path, workspace: Path) -> bool:
 
 
 def settings_for(
-    home: Path,
-    options: Mapping[str, object],
-    variables: Mapping[str, str],
-    workspace: Path | None = None,
+    home: Path, options: Mapping[str, object], variables: Mapping[str, str], workspace: Path | None = None
 ) -> tuple[Resolved, Path]:
     """Return the settings in force for a workspace, and that workspace (default: the settings' own).
 
@@ -92,15 +82,14 @@ def settings_for(
 
     def resolve(where: Path | None, *, with_file: bool = True, with_own: bool = True) -> Resolved:
         here = read_toml(settings_file.path_of(where)) if with_own and where else {}
-        return settings_.resolve(
-            [
-                Source("your settings", own if with_own else {}),
-                Source(settings_.FILE_NAME, from_file if with_file else {}),
-                Source("your settings here", here),
-                settings_.from_environment(variables),
-                Source(settings_.OPTION, given),
-            ]
-        )
+        sources = [
+            Source("your settings", own if with_own else {}),
+            Source(settings_.FILE_NAME, from_file if with_file else {}),
+            Source("your settings here", here),
+            settings_.from_environment(variables),
+            Source(settings_.OPTION, given),
+        ]
+        return settings_.resolve(sources)
 
     resolved = resolve(workspace)
     folder = workspace or workspace_of(home, resolved.settings)
@@ -193,10 +182,9 @@ def kept_settings(home: Path, session: Session, resolved: Resolved, *, executes:
         is_allowed = obeys_file(home, Path(session.workspace)) or _has_allowed(home, session, name)
         if executes and _is_looser(name, kept, now_) and not is_allowed:
             option = "--network" if name == "network" else f"--{name} {kept}"
-            raise UsageError(
-                f"session {session.session_id} was started with {option}, but its record is in the"
-                f" workspace and can't be trusted; give {option} again"
-            )
+            why = "its record is in the workspace and can't be trusted"
+            begun = f"session {session.session_id} was started with {option}"
+            raise UsageError(f"{begun}, but {why}; give {option} again")
         chosen[name] = kept
     return replace(settings, **chosen)
 
@@ -206,7 +194,7 @@ def _is_looser(name: str, kept: object, now_: object) -> bool:
     return kept not in ranks or now_ not in ranks or ranks.index(kept) > ranks.index(now_)
 
 
-def keep_terms(home: Path, terms: SessionStarted) -> None:
+def keep_terms(home: Path, terms: entries.SessionStarted) -> None:
     """Record what the person allowed a session of a home in its workspace, where no answer can write.
 
     If that can't be written, they are told to give the option again.
@@ -216,7 +204,7 @@ def keep_terms(home: Path, terms: SessionStarted) -> None:
         path = terms_path(home, terms.session_id)
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(encode_record(replace(terms, task="")))
+            path.write_bytes(entries.encode_record(replace(terms, task="")))
 
 
 def terms_path(home: Path, session_id: str) -> Path:
@@ -231,8 +219,8 @@ def _has_allowed(home: Path, session: Session, name: str) -> bool:
     if not settings_file.is_out_of_reach(workspace, state_folder()):
         return False
     with contextlib.suppress(OSError, ValueError):
-        kept = decode_record(terms_path(home, session.session_id).read_bytes())
-        if isinstance(kept, SessionStarted) and kept.workspace == session.workspace:
+        kept = entries.decode_record(terms_path(home, session.session_id).read_bytes())
+        if isinstance(kept, entries.SessionStarted) and kept.workspace == session.workspace:
             return bool(getattr(kept, name) == getattr(terms, name))
     return False
 
@@ -278,10 +266,7 @@ class Home(Struct, frozen=True):
             register(root)
         if root.name == HERE_HOME:
             # git then ignores all of the folder but prompts, and this file with it.
-            with (
-                contextlib.suppress(OSError),
-                open(root / ".gitignore", "x", encoding="utf-8") as file,
-            ):
+            with contextlib.suppress(OSError), open(root / ".gitignore", "x", encoding="utf-8") as file:
                 file.write("*\n!/prompts/\n!/prompts/*.md\n")
         return home
 
@@ -289,14 +274,14 @@ class Home(Struct, frozen=True):
         """Return the state of a session or run; UsageError if there is none, WorkError if it is damaged."""
         return self._of(name).load(name)
 
-    def records(self, name: str) -> Iterator[Record]:
+    def records(self, name: str) -> Iterator[entries.Record]:
         return self._of(name).records(name)
 
-    def outcomes(self, name: str, most: int | None) -> tuple[list[tuple[Record, Session]], int]:
+    def outcomes(self, name: str, most: int | None) -> tuple[list[tuple[entries.Record, Session]], int]:
         return self._of(name).outcomes(name, most)
 
     def _of(self, name: str) -> Sessions:
-        return self.runs if is_run_id(name) else self.sessions
+        return self.runs if entries.is_run_id(name) else self.sessions
 
     def waiting_path(self, session_id: str) -> Path:
         """Return the file that a process locks while it waits for the answers of a session."""
@@ -316,10 +301,9 @@ def check_home(root: Path, *, was_found: bool) -> None:
         raise UsageError(f"{root} is a link; if it is yours, name its target with --home")
     holds = [n for n in ("sessions", settings_.FILE_NAME) if _holds_files(root / n)]
     if was_found and holds and not is_registered(root):
-        raise UsageError(
-            f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or someone"
-            " else's), so it is not used; `codingagent help troubleshooting` says what to do"
-        )
+        not_ours = "that codingagent did not make here (a copy, or someone else's), so it is not used"
+        how = "`codingagent help troubleshooting` says what to do"
+        raise UsageError(f"{root} holds {' and '.join(holds)} {not_ours}; {how}")
 
 
 def _holds_files(folder: Path) -> bool:
@@ -357,7 +341,7 @@ def workspaces_of(home: Path) -> list[Path]:
         for folder in folders[:_ASKED]:
             with contextlib.suppress(CodingAgentError, OSError):
                 first = next(where.records(folder.name), None)
-                if isinstance(first, SessionStarted | RunStarted):
+                if isinstance(first, entries.SessionStarted | entries.RunStarted):
                     found.add(Path(first.workspace))
     return [each for each in found if not is_too_much(resolved(each))]
 
@@ -381,10 +365,8 @@ def check_apart(home: Path, workspace: Path) -> None:
     """Refuse (UsageError) a workspace in which an answer could write answers, requests or the record."""
     real, inner = resolved(workspace), resolved(home)
     if real in inner.parents and inner.parent != real:
-        raise UsageError(
-            f"home '{home}' is in a subfolder of the workspace, where commands could move it away; put"
-            " it directly in the workspace, or outside"
-        )
+        where = "in a subfolder of the workspace, where commands could move it away"
+        raise UsageError(f"home '{home}' is {where}; put it directly in the workspace, or outside")
     for name in ("inbox", "outbox", "sessions"):
         own = resolved(home / name)
         if own == real or own in real.parents:
@@ -430,12 +412,9 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
     if not (found := [*found, *runs]):
         raise UsageError("nothing waits for approval here; `codingagent list` shows all sessions")
     if len(found) > 1:
-        named = ", ".join(
-            f"{each.session_id} ({one_line(each.asked.question.subject, _TASK_CHARACTERS)})"
-            for each in found
-            if each.asked is not None
-        )
-        raise UsageError(f"{len(found)} wait for approval; name one of: {named}")
+        subjects = {each.session_id: each.asked.question.subject for each in found if each.asked}
+        named = [f"{name} ({one_line(what, _TASK_CHARACTERS)})" for name, what in subjects.items()]
+        raise UsageError(f"{len(found)} wait for approval; name one of: {', '.join(named)}")
     return found[0]
 
 
@@ -444,11 +423,7 @@ NEWEST = 100
 
 
 def all_sessions(
-    home: Home,
-    on_damage: Callable[[str], object],
-    *,
-    runs: bool = False,
-    newest: int | None = NEWEST,
+    home: Home, on_damage: Callable[[str], object], *, runs: bool = False, newest: int | None = NEWEST
 ) -> list[Session]:
     """Return the newest sessions (or runs), the one that changed last first; all with `newest` None.
 
