@@ -72,7 +72,6 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
     edits: int = 1
     """How many consecutive edits led to this."""
     fault: str = ""
-    """As in FileCreated."""
 
     @property
     def changes(self) -> Changes:

@@ -79,7 +79,6 @@ class CheckpointState(Struct, frozen=True):
     before: str = ""
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
-    """That turn's number."""
     starts: AppendList[entries.OperationStarted] = NONE
     """Operations begun since it was taken."""
     began: str = ""
@@ -160,7 +159,6 @@ class Session(Struct, frozen=True):
     """The outcome of its last run after a turn."""
     is_failing: bool = False
     checked_by: str = ""
-    """The command of the last check."""
     checked_on: str = ""
     """The checkpoint of the files as they were when the check succeeded last; empty: there is none."""
     is_unchecked: bool = False

@@ -88,13 +88,10 @@ class Dialect(Struct, frozen=True):
     results: Callable[[Session, int, bool], str]
     """The outcomes of the last turn in so many characters; True: the chat has seen the requests before."""
     go_on: str
-    """What to do next."""
     reminder: Callable[[Session], str]
-    """How to answer."""
     done: str
     """How the task is ended."""
     name: Callable[[Kind], str] = str
-    """What an operation is called."""
     task: str = ""
     """Where `results` has the task; empty: PROMPT has it."""
 
