@@ -28,8 +28,6 @@ _CONVENTIONS = (
     " PROTOCOL come first.\n\n"
 )
 
-# No range of lines helps with a longer one.
-_LONG_LINE = 10_000
 # How many files are named without being shown.
 _NAMED = 40
 # The text around a requested file, not counting its path, is shorter than this.
@@ -154,9 +152,7 @@ def framed(view: FileView, room: int) -> str:
     shown = text.count("\n")
     last = view.first_line + shown - 1
     if cut and not shown:
-        advice = "ask for fewer files, or for a range with start_line and end_line"
-        if view.text.find("\n") > _LONG_LINE:
-            advice = "its lines are long, so look at a part of it with RUN_COMMAND"
+        advice = "ask for fewer files, or look at a part of it with RUN_COMMAND"
         lines = f"{view.total_lines} {plain_text.plural(view.total_lines, 'line')}"
         return f"--- {path} ---\n({lines}, none of which fit here: {advice})\n{end}"
     said = view.about

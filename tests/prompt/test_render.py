@@ -349,7 +349,7 @@ def test_a_file_of_one_endless_line_is_said() -> None:
     assert len(shown) < 20_000
     assert [*file_contents.cuts(f"\n{shown}", [view])] == ["Nothing of a fits"]
     assert "--- a" in shown
-    assert "(1 line, none of which fit here: its lines are long, so look at a part of it" in shown
+    assert "(1 line, none of which fit here: ask for fewer files, or look at a part of it" in shown
     assert "start_line" not in shown
 
 
