@@ -235,7 +235,7 @@ def is_escaped_throughout(text: str) -> bool:
 
 
 def is_spared_by_escapes(text: str) -> bool:
-    """Return whether a bare `_` or bracket shows that no chat escaped a text; in code fences none does."""
+    """Return whether no chat escaped a text: it has bare `_` or brackets, no escaped ones, no code fence."""
     if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
         return False
     return _BARE_INLINE.search(text) is not None

@@ -210,7 +210,7 @@ class Session(Struct, frozen=True):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the next answer may only read: to a question, or since one until the person wants edits."""
+        """Whether the request that is due or waits is a question, whose answer may only read."""
         goes_on, asked = self.terms.wants == "words", 0
         for said in self.said:
             if said.wants and said.sequence <= self.sequence:
