@@ -4,7 +4,7 @@ Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of 
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import ClassVar, Literal
 
 from msgspec import Struct, field
@@ -119,20 +119,16 @@ class CreateFile(EqualByMeaning, frozen=True):
         return [self.content] if isinstance(self.content, str) else []
 
 
+FileEnd = Literal["kept", "ended", "open"]
+"""How the last line of an edited file ends: as before, with a line end, without one."""
+
+
 class LineRange(Struct, frozen=True):
     """Replace the lines from `start_line` to `end_line`, 1-based and inclusive, with `text`."""
 
     start_line: int
     end_line: int
     text: str
-
-
-class FileEnd(Enum):
-    """How the last line of an edited file ends."""
-
-    KEPT = "as before"
-    ENDED = "with a line end"
-    OPEN = "without one"
 
 
 class Replacement(EqualByMeaning, frozen=True):
