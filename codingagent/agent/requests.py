@@ -224,8 +224,7 @@ class Requests:
             if view.about and view.path in session.attached:
                 lines = f"only the first and last of its {view.total_lines:,} lines go"
                 yield f"{shown_path(view.path)}: {lines}; attach it by its own name for all"
-        for part in file_contents.cuts(brief or text, material.files):
-            yield f"Only part of {part}"
+        yield from file_contents.cuts(brief or text, material.files)
         if is_first and settings.chat != "custom":
             if advice := chats()[settings.chat].advice(len(text)):
                 yield advice

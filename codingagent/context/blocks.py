@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern, sections
+from codingagent.model.plain_text import blanks
 
 # Longer blocks are cut into pieces, of about so many lines.
 _LONG_LINES, _PIECE_LINES = 40, 20
@@ -121,15 +122,11 @@ def _piece_end(lines: Sequence[str], first: int) -> int:
         below = lines[end]
         is_within = bool(lines[end - 1].strip()), below.lstrip()[:1] in {"}", ")", "]"}
         far = abs(end - first - _PIECE_LINES + 1) / 30
-        return depth_of(below) + 4 * is_within[0] + 6 * is_within[1] + far
+        return len(blanks(below)) + 4 * is_within[0] + 6 * is_within[1] + far
 
     middle, half = first + _PIECE_LINES - 1, _PIECE_LINES // 2
     ends = (end for end in range(middle - half + 1, middle + half + 1) if lines[end].strip())
     return min(ends, key=cost, default=middle)
-
-
-def depth_of(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
@@ -141,7 +138,7 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
         whole = f"{line}\n{below}" if suffix in ("rst", "txt") else line
         if line and not in_code and pattern and (found := pattern.match(whole)):
             name = next((group for group in found.groups() if group), "")
-            yield _Definition(at, depth_of(line), name, _HAS_MEMBERS.match(line) is not None)
+            yield _Definition(at, len(blanks(line)), name, _HAS_MEMBERS.match(line) is not None)
 
 
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:

@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from codingagent.context.blocks import blocks, depth_of, lines_of
+from codingagent.context.blocks import blocks, lines_of
 from codingagent.context.choose import Chosen, imports
 from codingagent.context.held import spans
 from codingagent.context.rank import Ranked
-from codingagent.model.plain_text import plural
+from codingagent.model.plain_text import blanks, plural
 from codingagent.prompt.file_contents import FileView, unclipped
 from codingagent.prompt.file_list import shown_path
 from codingagent.prompt.tokens import estimate
@@ -75,9 +75,9 @@ def ends_of(view: FileView) -> FileView:
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
     """Return lines of a file with its imports, what they stand in, and what the gaps define."""
     lines, own = lines_of(text), view.numbers
-    depth = next((depth_of(lines[line - 1]) for line in own if lines[line - 1].strip()), 0)
+    depth = next((len(blanks(lines[line - 1])) for line in own if lines[line - 1].strip()), 0)
     within = [each for each in blocks(view.path, text) if each.first <= own[0] <= each.last]
-    frame = {line for each in within for line in each.around if depth_of(lines[line - 1]) < depth}
+    frame = {line for each in within for line in each.around if len(blanks(lines[line - 1])) < depth}
     frame |= imports(lines) if imported else set()
     around = some_lines(replace(view, text=text), sorted(frame.union(own)))
     if not frame and ": " not in around.text.replace(view.text, "", 1):  # the heading's numbers say as much

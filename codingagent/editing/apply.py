@@ -294,9 +294,9 @@ class _Lines:
         return hunk
 
     def finish(self, end: FileEnd | None) -> None:
-        if end in (None, FileEnd.KEPT) or not self.raw or self.is_ended is (end is FileEnd.ENDED):
+        if end in (None, "kept") or not self.raw or self.is_ended is (end == "ended"):
             return
-        self.is_ended = end is FileEnd.ENDED
+        self.is_ended = end == "ended"
         self._end_last(is_returned=self.is_ended and len(self.raw) > 1 and self.raw[-2].endswith("\r"))
 
 

@@ -101,14 +101,6 @@ ENTITY = lazy_pattern(
     r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95|8[89]\d|9\d\d|[1-7]\d{3}|1[2-9]\d{3}|[2-6]\d{4})"
     r"|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]|[3-9a-fA-F][\da-fA-F]{2,3}|1[\da-fA-F]{3}));"
 )
-_ENTITY_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-
-_BLANKS = str.maketrans(
-    dict.fromkeys(
-        "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
-        " ",
-    )
-)
 
 TYPOGRAPHIC = lazy_pattern("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = lazy_pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
@@ -130,15 +122,12 @@ def without_underscore_escapes(text: str) -> str:
 
 def without_entities(text: str) -> str:
     """Decode, once, only the entities that an HTML serializer has to write."""
-    return ENTITY.sub(_decoded, text) if "&" in text else text
+    if "&" not in text:
+        return text
+    from html import unescape  # its table takes long to import
 
-
-def _decoded(found: re.Match[str]) -> str:
-    name = found[0][1:-1]
-    if not name.startswith("#"):
-        return _ENTITY_NAMES[name]
-    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])  # noqa: FURB166  # there is no "0x" prefix
-    return found[0] if 0xD800 <= code < 0xE000 else chr(code)
+    # What stands for no character is left: half of a pair.
+    return ENTITY.sub(lambda found: unescape(found[0]).replace("\ufffd", "") or found[0], text)
 
 
 def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
@@ -158,8 +147,7 @@ _with_plain_dashes = _translating({"—": "--", "…": "..."})
 
 def with_plain_blanks(text: str) -> str:
     """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
-    text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
-    return text if text.isascii() else text.translate(_BLANKS)
+    return text if text.isascii() and "&nbsp;" not in text else ODD_BLANK.sub(" ", text)
 
 
 LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
@@ -245,7 +233,7 @@ def is_escaped_throughout(text: str) -> bool:
 
 
 def is_spared_by_escapes(text: str) -> bool:
-    """Return whether a bare `_` or bracket shows that no chat escaped a text; in code fences none does."""
+    """Return whether no chat escaped a text: it has bare `_` or brackets, no escaped ones, no code fence."""
     if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
         return False
     return _BARE_INLINE.search(text) is not None

@@ -15,7 +15,7 @@ from codingagent.model.patterns import lazy_pattern, sections
 class Citation(Struct, frozen=True):
     """One form: `traces` are texts of which each mark has one, `pattern` matches a mark; its groups stay.
 
-    `is_typed`: a person may type such a mark, of which `is_named` tells that its words tell it all the same.
+    `is_typed`: a person may type such a mark; `is_named`: its words tell it from other text all the same.
     A chat's own form proves its others.
     """
 

@@ -11,23 +11,16 @@ _IN_ZIP: dict[bytes, tuple[str, str]] = {}
 _BESIDE, _BESIDE_ENDINGS = set[str](), set[str]()
 
 
-def _read(advice: str, row: str) -> None:
-    kind, _, marks = row.rpartition(": ")
-    endings = [mark[1:] for mark in marks.split() if mark[0] == "."]
-    _BY_ENDING.update(dict.fromkeys(endings, (kind, advice)))
-    for mark in marks.split():
-        where, is_mark, text = mark.partition("=")
-        data = text.encode().decode("unicode_escape").encode("latin-1")
-        if is_mark:
-            (_IN_ZIP if where else _BY_MAGIC)[data] = kind, advice
-    if "beside" in marks:
-        _BESIDE.add(kind)
-        _BESIDE_ENDINGS.update(endings)
-
-
 for _advice, _rows in sections(__file__).items():
-    for _row in _rows.splitlines():
-        _read(_advice, _row.strip())
+    for _kind, _marks in re.findall(r"^ +(.+): (.+)$", _rows, re.MULTILINE):
+        _endings = re.findall(r"(?<!\S)\.(\w+)", _marks)
+        _BY_ENDING.update(dict.fromkeys(_endings, (_kind, _advice)))
+        for _zip, _mark in re.findall(r"(zip)?=(\S+)", _marks):
+            _data = _mark.encode().decode("unicode_escape").encode("latin-1")
+            (_IN_ZIP if _zip else _BY_MAGIC)[_data] = _kind, _advice
+        if "beside" in _marks:
+            _BESIDE.add(_kind)
+            _BESIDE_ENDINGS.update(_endings)
 
 _HEAD_BYTES = 8192
 _PAGE = lazy_pattern(

@@ -97,7 +97,7 @@ class FileText(Struct, frozen=True):
 
 
 def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
-    """Return a whole file's bytes, and a note if its encoding changes; OperationError if nobody knows it."""
+    """Return a whole file's bytes, and a note on a new encoding; OperationError where none is certain."""
     said = declared(text)
     if old is None:
         return _encoded(text, said or "utf-8"), ""

@@ -39,7 +39,7 @@ class _Noted(Tagged, frozen=True, kw_only=True):
 
 
 class Hunk(Struct, frozen=True):
-    """Lines of a file that an edit replaced, counted from 1, and in the file after it; a count of 0: none."""
+    """Lines of a file that an edit replaced: from 1, `new_start` in the file after it; a count of 0: none."""
 
     old_start: int
     old_count: int
@@ -72,7 +72,6 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
     edits: int = 1
     """How many consecutive edits led to this."""
     fault: str = ""
-    """As in FileCreated."""
 
     @property
     def changes(self) -> Changes:

@@ -29,7 +29,6 @@ def is_run_id(text: str) -> bool:
 
 
 Protocol = Literal["tags", "json"]
-"""The protocol in which a session's requests ask to be answered."""
 
 Wants = Literal["words", "edits"]
 """What a request asks for: words that answer a question, or commands that do a task."""
@@ -72,7 +71,6 @@ class RunStarted(Tagged, frozen=True, tag="run_started"):
     sandbox: str
     network: bool
     secrets: str = "off"
-    """How secrets are protected from the program."""
 
 
 class EarlierFile(Struct, frozen=True):
@@ -123,7 +121,6 @@ class Egress(Struct, frozen=True):
     files: tuple[ShownLines, ...] = ()
     hidden: dict[str, int] = {}
     secrets: str = ""
-    """How secrets were protected."""
     short_size_bytes: int = 0
     short_digest: str = ""
     characters: int = 0
@@ -202,7 +199,6 @@ class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):
     reason: str
     at: str
     remedy: str = ""
-    """What the person can do about it."""
 
 
 class ContentChange(Struct, frozen=True):
@@ -236,7 +232,6 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
-    """How long a command may run."""
 
 
 class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
@@ -392,7 +387,6 @@ class HookChanged(Tagged, frozen=True, tag="hook_changed"):
 
     sequence: int
     before: str
-    """The checkpoint before it."""
     after: str
     files: tuple[str, ...]
     at: str

@@ -124,7 +124,7 @@ class Hint(Enum):
 
 
 def is_finished(first: InboxFile, now: InboxFile, hint: Hint) -> bool:
-    """Return whether a file may be taken, by its first look like `now` and what the system reported."""
+    """Return whether a file may be taken; nothing of it has changed since `first`."""
     if now.size_bytes == 0:
         return False
     if now.is_open:

@@ -4,7 +4,7 @@ Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of 
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import ClassVar, Literal
 
 from msgspec import Struct, field
@@ -30,7 +30,6 @@ class Kind(StrEnum):
     DONE = "DONE"
 
     CHECK = "CHECK"
-    """The person's own check."""
     FILES_CHANGED = "FILES_CHANGED"
     """A question after a command: keep what it changed, or put it back?"""
 
@@ -120,20 +119,16 @@ class CreateFile(EqualByMeaning, frozen=True):
         return [self.content] if isinstance(self.content, str) else []
 
 
+FileEnd = Literal["kept", "ended", "open"]
+"""How the last line of an edited file ends: as before, with a line end, without one."""
+
+
 class LineRange(Struct, frozen=True):
     """Replace the lines from `start_line` to `end_line`, 1-based and inclusive, with `text`."""
 
     start_line: int
     end_line: int
     text: str
-
-
-class FileEnd(Enum):
-    """How the last line of an edited file ends."""
-
-    KEPT = "as before"
-    ENDED = "with a line end"
-    OPEN = "without one"
 
 
 class Replacement(EqualByMeaning, frozen=True):
@@ -153,15 +148,13 @@ class DiffHunk(Struct, frozen=True):
     lines: tuple[tuple[str, str], ...]
     """Each a mark (" " context, "-" removed, "+" added) and a text."""
     old_start: int | None = None
-    """The number of its first old line, from its header."""
     new_start: int | None = None
-    """The number of its first new line, from its header."""
+    """The numbers of its first old and first new line, from its header."""
     sections: tuple[str, ...] = ()
     """Lines above it in the file, outermost first: usually the class and the function."""
     is_counted: bool = False
     """Its header counts exactly these lines, so none is missing."""
     is_verbatim: bool = False
-    """It came in a code block, where no chat removes indentation."""
     end: FileEnd | None = None
     """If given, the hunk must be at the end of the file, which then ends this way."""
 
@@ -194,9 +187,7 @@ class EditFile(EqualByMeaning, frozen=True):
     path: str
     change: LineRange | tuple[Replacement | LineRange, ...] | Substitutions | Diff
     arrival: Arrival | None = AS_IT_IS
-    """How the text came through a chat; None: take it literally."""
     unchecked: bool = False
-    """As in `CreateFile`."""
 
     @property
     def changes(self) -> Changes:
@@ -297,7 +288,6 @@ class RunCommand(Struct, frozen=True):
     """None means the limit in the settings; 0 means none."""
     cwd: str = "."
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables to add."""
     parts_streams: bool = False
     """Keep stdout and stderr apart, and more of them."""
 

@@ -108,7 +108,7 @@ HOME_MARK = ".home"
 
 
 def is_home_name(name: str) -> bool:
-    """Return whether some file system takes this name for a home: an answer could make one that is found."""
+    """Return whether some file system takes this name for a home, which is found by it from below."""
     return folded(name) == ".codingagent"
 
 

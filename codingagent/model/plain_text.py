@@ -133,7 +133,7 @@ WRITTEN = lazy_pattern(r"\\u(00(?:[01][0-9a-f]|7f|[89][0-9a-f]))")
 
 
 def in_request(text: str) -> str:
-    """Return a text without controls that a chat's terminal would obey; escaped as in JSON, so JSON stays."""
+    """Return a text with controls, which a chat's terminal would obey, escaped as JSON does it."""
     return text.translate(_RAW)
 
 
@@ -143,7 +143,7 @@ def with_controls(text: str) -> str:
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
-    """Return a text of about `limit` characters, and how many were left out, with `dropped` ones before."""
+    """Return about `limit` characters, head and tail; how many are left out is said, `dropped` ones too."""
     left_out = max(len(text) - limit, 0) + dropped
     if not left_out:
         return text

@@ -4,7 +4,7 @@ import signal
 from typing import assert_never
 
 from codingagent.model import events, plain_text
-from codingagent.model.events import CommandRan, Event, succeeded
+from codingagent.model.events import CommandRan, Event, Hunk, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
@@ -79,14 +79,7 @@ def result_of(event: Event, *, is_for_model: bool = True) -> tuple[str, str]:
         case events.FileCreated():
             return f"{'Replaced' if event.replaced else 'Created'} '{event.path}'", ""
         case events.FileEdited(hunks=hunks):
-            places = (
-                f"{range_of(hunk.old_start, hunk.old_count)} replaced by"
-                f" {range_of(hunk.new_start, hunk.new_count)}"
-                if hunk.new_count
-                else f"{range_of(hunk.old_start, hunk.old_count)} removed"
-                for hunk in hunks
-            )
-            where = f"{len(hunks)} places" if len(hunks) > 3 else "; ".join(places)
+            where = f"{len(hunks)} places" if len(hunks) > 3 else "; ".join(map(_place_of, hunks))
             return f"Edited '{event.path}' ({where})", event.excerpt
         case events.FileDeleted():
             return f"Deleted '{event.path}'", ""
@@ -121,6 +114,11 @@ def result_of(event: Event, *, is_for_model: bool = True) -> tuple[str, str]:
             return f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
             assert_never(event)
+
+
+def _place_of(hunk: Hunk) -> str:
+    new = f"replaced by {range_of(hunk.new_start, hunk.new_count)}" if hunk.new_count else "removed"
+    return f"{range_of(hunk.old_start, hunk.old_count)} {new}"
 
 
 def range_of(start: int, count: int) -> str:

@@ -296,9 +296,9 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Changes:
 
 def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[str, str]]:
     """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
-    started = session.unfinished
-    ran = started is not None and isinstance(event, events.CommandRan)
-    return session.spans.with_one((started.at, at)) if started and ran else session.spans
+    if session.unfinished and isinstance(event, events.CommandRan):
+        return session.spans.with_one((session.unfinished.at, at))
+    return session.spans
 
 
 def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:

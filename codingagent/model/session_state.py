@@ -79,7 +79,6 @@ class CheckpointState(Struct, frozen=True):
     before: str = ""
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
-    """That turn's number."""
     starts: AppendList[entries.OperationStarted] = NONE
     """Operations begun since it was taken."""
     began: str = ""
@@ -160,7 +159,6 @@ class Session(Struct, frozen=True):
     """The outcome of its last run after a turn."""
     is_failing: bool = False
     checked_by: str = ""
-    """The command of the last check."""
     checked_on: str = ""
     """The checkpoint of the files as they were when the check succeeded last; empty: there is none."""
     is_unchecked: bool = False
@@ -212,7 +210,7 @@ class Session(Struct, frozen=True):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the next answer may only read: to a question, or since one until the person wants edits."""
+        """Whether the request that is due or waits is a question, whose answer may only read."""
         goes_on, asked = self.terms.wants == "words", 0
         for said in self.said:
             if said.wants and said.sequence <= self.sequence:

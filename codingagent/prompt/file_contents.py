@@ -28,15 +28,13 @@ _CONVENTIONS = (
     " PROTOCOL come first.\n\n"
 )
 
-# No range of lines helps with a longer one.
-_LONG_LINE = 10_000
 # How many files are named without being shown.
 _NAMED = 40
 # The text around a requested file, not counting its path, is shorter than this.
 FRAME_CHARACTERS = 200
 _IN_FRAME = ", with the code around them; … marks lines left out"
 # How the text above says that something was cut.
-_CUT_FILE = lazy_pattern(r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines?, none of which fit")
+_REST = "; ask for the rest with "
 _LINES = lazy_pattern(r"\(lines (\d+)-(\d+) of \d+")
 _CUT_OUTPUT = lazy_pattern(r"\n    … (\d+) characters left out …\n")
 
@@ -154,14 +152,12 @@ def framed(view: FileView, room: int) -> str:
     shown = text.count("\n")
     last = view.first_line + shown - 1
     if cut and not shown:
-        advice = "ask for fewer files, or for a range with start_line and end_line"
-        if view.text.find("\n") > _LONG_LINE:
-            advice = "its lines are long, so look at a part of it with RUN_COMMAND"
+        advice = "ask for fewer files, or look at a part of it with RUN_COMMAND"
         lines = f"{view.total_lines} {plain_text.plural(view.total_lines, 'line')}"
         return f"--- {path} ---\n({lines}, none of which fit here: {advice})\n{end}"
     said = view.about
     if not said and (cut or not view.is_whole):
-        rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
+        rest = f'{_REST}start_line="{last + 1}"' if cut else ""
         said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
         if not cut and view.around is not None and len(view.around.text) <= room:
             text, said = view.around.text, f"{said}{_IN_FRAME}"
@@ -175,14 +171,19 @@ def unclipped(views: Iterable[FileView]) -> Iterator[str]:
     return (framed(view, frame_of(view) + len(view.text)) for view in views)
 
 
-def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, int, int]]:
-    """Yield the paths of the files that a request, as rendered, shows, with their first and last line."""
+def _found(request: str, views: Iterable[FileView]) -> Iterator[tuple[FileView, str, bool]]:
+    """Yield the files that a request, as rendered, names, each with its heading and whether a line fits."""
     for view in views:
         at = request.find(f"\n--- {shown_path(view.path)} ")
-        if at < 0:
-            continue
-        heading, _, below = request[at + 1 : at + 1000].partition("\n")
-        if not (below.startswith("(") and "none of which fit" in below[:60]):
+        if at >= 0:
+            heading, _, below = request[at + 1 : at + 1000].partition("\n")
+            yield view, heading, not (below.startswith("(") and "none of which fit" in below[:60])
+
+
+def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, int, int]]:
+    """Yield the paths of the files that a request, as rendered, shows, with their first and last line."""
+    for view, heading, fits in _found(request, views):
+        if fits:
             found = _LINES.search(heading, len(view.path))
             lines = (1, view.total_lines) if found is None else (int(found[1]), int(found[2]))
             reach = view.around.numbers if view.around and _IN_FRAME in heading else lines
@@ -191,14 +192,12 @@ def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, 
 
 def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:
     """Yield what a request, as rendered, shows only in part for lack of room, for the person to read."""
-    for view in views:
-        start = f"\n--- {shown_path(view.path)} ("
-        at = request.find(start)
-        found = None if at < 0 else _CUT_FILE.match(request, at + len(start))
-        if found is not None and found[1]:
-            first, last, total = (f"{int(number):,}" for number in found.groups())
-            yield f"{view.path} fits: lines {first}–{last} of {total}"
-        elif found is not None:
-            yield f"{view.path} fits: none of its {view.total_lines:,} lines"
+    for view, heading, fits in _found(request, views):
+        found = _LINES.search(heading, len(view.path))
+        if not fits:
+            yield f"Nothing of {view.path} fits"
+        elif found is not None and _REST in heading:
+            first, last = int(found[1]), int(found[2])
+            yield f"Only part of {view.path} fits: lines {first:,}–{last:,} of {view.total_lines:,}"
     for left_out in _CUT_OUTPUT.findall(request):
-        yield f"the output of a command fits: all but {int(left_out):,} characters"
+        yield f"Only part of the output of a command fits: all but {int(left_out):,} characters"

@@ -88,13 +88,10 @@ class Dialect(Struct, frozen=True):
     results: Callable[[Session, int, bool], str]
     """The outcomes of the last turn in so many characters; True: the chat has seen the requests before."""
     go_on: str
-    """What to do next."""
     reminder: Callable[[Session], str]
-    """How to answer."""
     done: str
     """How the task is ended."""
     name: Callable[[Kind], str] = str
-    """What an operation is called."""
     task: str = ""
     """Where `results` has the task; empty: PROMPT has it."""
 
@@ -169,7 +166,7 @@ def render_short(
 
 
 def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
-    """Say what comes next: what the chat has seen may be sent again in part; else the task."""
+    """Say what comes next: the rest of a block, what failed, what to run again; else the task."""
     steps, names = "", dict[str, None]()
     failed = _owed(session.results)
     for each in failed.values():
@@ -266,7 +263,7 @@ def _prompt(
 
 
 def _words(session: Session, room: int) -> list[str]:
-    """Return the person's words: of now, those that may have been missed, others in `room` characters."""
+    """Return the person's words: those of now and perhaps missed ones; all others in `room` characters."""
     new = [said for said in session.said if said.sequence == session.sequence]
     # The last answer may be to a request without these words, unless it answered the question in them.
     last = session.sequence - 1

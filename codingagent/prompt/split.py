@@ -6,7 +6,7 @@ SMALLEST_CHARACTERS = 1_000
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """Return the text in parts of at most `limit` characters, cut at line ends; all but the last say wait."""
+    """Return the text in parts of at most `limit` characters, at line ends; all but the last ask to wait."""
     if len(text) <= limit:
         return (text,)
     room = limit - _FRAME_CHARACTERS

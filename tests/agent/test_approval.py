@@ -13,6 +13,7 @@ from codingagent.model.events import CommandRan, Denied, FileCreated
 from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.process import memory
 from tests.helpers import LiveSession, Told, conversation_in, live_session, watcher
 from tests.sandboxes import needs_bwrap
 
@@ -287,6 +288,14 @@ def test_the_model_is_told_of_the_policy(tmp_path: Path) -> None:
         assert "Approval: commands that delete folders" in live.request()
     with live_session(tmp_path / "b", settings=Settings(policy="restrictive")) as live:
         assert "files can only be read; commands are turned off" in live.request()
+
+
+def test_the_model_is_told_how_long_a_command_may_run_and_what_it_may_take(tmp_path: Path) -> None:
+    """Design, commands: who knows the limit need not run into it."""
+    with live_session(tmp_path, settings=Settings(command_timeout=7, command_memory=512)) as live:
+        within = "\n  Limits per command: 7 seconds, unless timeout is set"
+        limit = memory.in_words(memory.limit_bytes(512))
+        assert f"{within}; {limit}\n" in live.request() or (not limit and f"{within}\n" in live.request())
 
 
 def test_a_reply_has_no_say_in_what_confines_it(tmp_path: Path) -> None:

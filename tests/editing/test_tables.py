@@ -56,7 +56,7 @@ def _change(said: Any) -> LineRange | tuple[Replacement, ...] | Diff:
 
 
 def _hunk(lines: str, rest: dict[str, Any]) -> DiffHunk:
-    end = FileEnd[rest.pop("end")] if "end" in rest else None
+    end: FileEnd | None = rest.pop("end").lower() if "end" in rest else None
     return DiffHunk(tuple((line[0], line[1:]) for line in lines.split("\n")), end=end, **rest)
 
 

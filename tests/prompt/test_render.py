@@ -19,7 +19,7 @@ from codingagent.model.journal_entries import AnswerTaken, RequestWritten, Sessi
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.prompt import guide
+from codingagent.prompt import file_contents, guide
 from codingagent.prompt import render as outbox
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
@@ -344,10 +344,12 @@ def test_what_short_files_leave_over_goes_to_the_long_ones() -> None:
 
 def test_a_file_of_one_endless_line_is_said() -> None:
     """Design, the outbox, budget: what does not fit is said."""
-    shown = contents(whole("a", "x" * 1_000_000 + "\n"), budget=_SMALL)
+    view = whole("a", "x" * 1_000_000 + "\n")
+    shown = contents(view, budget=_SMALL)
     assert len(shown) < 20_000
+    assert [*file_contents.cuts(f"\n{shown}", [view])] == ["Nothing of a fits"]
     assert "--- a" in shown
-    assert "(1 line, none of which fit here: its lines are long, so look at a part of it" in shown
+    assert "(1 line, none of which fit here: ask for fewer files, or look at a part of it" in shown
     assert "start_line" not in shown
 
 

@@ -116,10 +116,10 @@ class DiffPart(Struct):
                 f"the hunk at line {self.line} has no line of the old text, so its place is not certain",
                 advice="; add the lines around it",
             )
-        end = FileEnd.KEPT if self.at_end or (self.old_open and self.new_open) else None
+        end: FileEnd | None = "kept" if self.at_end or (self.old_open and self.new_open) else None
         if self.old_open != self.new_open:
             # It gives the last line of the file its end, or takes it.
-            end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
+            end = "open" if self.new_open else "ended"
         said = tuple(self.lines), self.old_start, self.new_start, self.sections
         return DiffHunk(*said, self.is_counted, self.is_verbatim, end)
 

@@ -226,7 +226,7 @@ def _text(source: str | bytes) -> str:
 
 
 def items_of(received: Received) -> tuple[Step | Problem, ...]:
-    """Return what a message asks for, in order, each by its id, which need not be unique, or its place."""
+    """Return what a message asks for, in order, each by its own id (001: not always unique) or its place."""
     return tuple(starmap(_step, enumerate(received)))
 
 
@@ -327,7 +327,7 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
 
 # --- answers ---------------------------------------------------------------------------------------
 def read_answer(source: object) -> tuple[str | None, Answer]:
-    """Read the answer to an approval: the operation's id, if it is named, and the decision; or MessageError.
+    """Read the answer to an approval: the operation's id, if named, and the decision; else MessageError.
 
     JSON, or a value of it: `{"approval": {…}}`, or a `userMessage` event that says `approved` or `denied`,
     alone or in `{"events": […]}` (001, approval flow).

@@ -28,6 +28,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from codingagent.errors import OperationError
 from codingagent.model import operations, paths
 from codingagent.model.operations import Kind
+from codingagent.model.plain_text import without_halves
 
 PATH_LIMIT = 255
 COMMAND_LIMIT = 4_096
@@ -94,10 +95,7 @@ def _first_fault(variables: object) -> object:
 
 def is_text(value: object) -> bool:
     """Return whether a value is a string of whole characters, without half of a surrogate pair."""
-    try:
-        return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:
-        return False
+    return isinstance(value, str) and without_halves(value) == value
 
 
 _T = TypeVar("_T")
@@ -149,9 +147,6 @@ class Wire(BaseModel):
 _TAG = Field(discriminator="type", json_schema_extra=_plain)
 
 
-_SPACES = str.maketrans("", "", " \t\r\n")
-
-
 # --- operations ------------------------------------------------------------------------------------
 class _Operation(Wire):
     type: str
@@ -169,13 +164,6 @@ class MessageOperation(_Operation):
         return operations.ShowMessage(self.content)
 
 
-def _decoded(content: str) -> bytes:
-    try:
-        return base64.b64decode(content.translate(_SPACES), validate=True)
-    except ValueError as fault:
-        raise OperationError(f"content is no valid base64: {fault}") from fault
-
-
 class CreateFileOperation(_Operation):
     """Write a whole file; parent folders are made."""
 
@@ -188,8 +176,12 @@ class CreateFileOperation(_Operation):
     overwrite: Flag = False
 
     def asked(self) -> operations.Operation:
-        data = self.content.encode() if self.encoding == "utf-8" else _decoded(self.content)
-        path = paths.workspace_path(self.path)
+        data, path = self.content.encode(), paths.workspace_path(self.path)
+        if self.encoding == "base64":
+            try:
+                data = base64.b64decode(data.translate(None, b" \t\r\n"), validate=True)
+            except ValueError as fault:
+                raise OperationError(f"content is no valid base64: {fault}") from fault
         return operations.CreateFile(path, data, overwrite=self.overwrite)
 
 

@@ -6,7 +6,6 @@ from codingagent.model.operations import (
     Diff,
     DiffHunk,
     EditFile,
-    FileEnd,
     Kind,
     Replacement,
 )
@@ -82,7 +81,7 @@ def test_a_reply_of_prose_has_nothing_in_it() -> None:
 def test_the_end_of_a_file_that_a_difference_tells_is_in_the_edit() -> None:
     text = "```diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n```\n"
     (item,) = read(text, {"a"}).items
-    hunk = DiffHunk((("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end=FileEnd.ENDED)
+    hunk = DiffHunk((("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end="ended")
     assert item == Step(EditFile("a", Diff((hunk,))), 2)
 
 
