@@ -314,7 +314,7 @@ class Page:
     def _plan(self, sequence: int, digest: str, plan: list[dict[str, object]]) -> Response:
         is_diff = (str(each["operation"]).endswith("_FILE") and not each["fault"] for each in plan)
         texts = [str(each["difference"]) * has for each, has in zip(plan, is_diff, strict=True)]
-        shown = zip(plan, diffs.files_of_all(texts), strict=True)
+        shown = zip(plan, map(diffs.files_of, texts), strict=True)
         return self.html("review.html", 200, sequence=sequence, digest=digest, plan=shown)
 
     async def _act(self, request: Request) -> Response:
