@@ -1,7 +1,4 @@
-"""Judge a shell line by a policy: parse it and judge every command in it.
-
-This guards against accidents, since a program may do anything; protection comes from the sandbox.
-"""
+"""Judge a shell line by a policy: parse it and judge every command in it, as a guard against accidents."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +21,7 @@ from codingagent.policy.rules import (
     ask_for_path,
     deny_blocked,
 )
-from codingagent.policy.shell_commands import (
-    ShellCommand,
-    ShellLine,
-    Word,
-    Words,
-    is_looked_through,
-)
+from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words, is_looked_through
 from codingagent.policy.shell_parser import read_line
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
@@ -221,8 +212,6 @@ def _named(patterns: tuple[str, ...]) -> tuple[frozenset[str], ...]:
     return frozenset(w[0] for w in split), frozenset(with_options), frozenset(with_subcommands)
 
 
-# --- patterns ----------------------------------------------------------------------------------
-
 # Tools where any argument may be a target: `make clean deploy`.
 _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})
 
@@ -240,7 +229,6 @@ def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
 
 
 def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
-    """Return whether a command has the words of a pattern that follow its name."""
     words = command.arguments
     texts = [word.text for word in words]
     end = texts.index("--") if "--" in texts else len(texts)
@@ -267,9 +255,7 @@ def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
 
 
 @cache
-def _numbers(
-    patterns: tuple[str, ...],
-) -> tuple[dict[str, list[int]], list[tuple[int, re.Pattern[str]]]]:
+def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[tuple[int, re.Pattern[str]]]]:
     """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
     by_name: dict[str, list[int]] = {}
     with_globs: list[tuple[int, re.Pattern[str]]] = []
@@ -302,8 +288,6 @@ def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
     return 0
 
 
-# --- files -------------------------------------------------------------------------------------
-
 _HARMLESS = lazy_pattern(
     r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
     r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
@@ -327,7 +311,6 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 
 def _written(command: ShellCommand) -> Words:
-    """Return the arguments that a command changes."""
     words, operands = command.arguments, command.operands
     how = presets.usages("changes").get(command.name or "", ())
     if "-i" in how and not any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words):
@@ -361,7 +344,6 @@ def _placed(word: Word, here: str, workspace: str) -> str:
     return "." if whole == (root or "/") else whole.removeprefix(f"{root}/")
 
 
-# --- cmd.exe, on Windows ---
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = lazy_pattern(r"[\w .,:=@/+\\-]+", re.ASCII)
 # Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
@@ -371,8 +353,7 @@ _LEAVES = lazy_pattern(
 
 _BETWEEN_COMMANDS = lazy_pattern(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
 _BEFORE_A_COMMAND = lazy_pattern(
-    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""",
-    re.IGNORECASE,
+    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""", re.IGNORECASE
 )
 _NAME = lazy_pattern(r'"([^"]+)"|([^\s"<>,;=/]+)')
 _ENDING = lazy_pattern(r"\.(exe|com|cmd|bat)$")

@@ -1,8 +1,4 @@
-"""Policy rules: whether an operation is allowed, denied or needs approval.
-
-For commands they guard against accidents: protection comes from the sandbox. docs/settings.md says what the
-patterns for paths and commands mean.
-"""
+"""Policy rules: whether an operation is allowed, denied or needs approval, as docs/settings.md says."""
 
 import difflib
 import itertools
@@ -120,7 +116,6 @@ def in_sandbox(policy: Policy, *, has_network: bool) -> Policy:
 ASKED_BY_POLICY = "needs your approval under this policy"
 
 
-# --- files ------------------------------------------------------------------------------------
 def judge_read(policy: Policy, path: str) -> Verdict:
     """Judge reading a file; the path is in plain form, `a/b`, relative to the workspace."""
     return _judge_path(policy.filesystem, path) or Allow()
@@ -191,7 +186,6 @@ def with_named(policy: Policy, paths: Iterable[str]) -> Policy:
 
 
 def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
-    """Return the approval that a change to a protected path needs."""
     name = f"'{shown(path)}'"
     rule = f"filesystem.approval_required: {pattern}"
     return Ask((rule,), (f"{name} is protected: {why}",), (f"changes of {name}",))
@@ -203,10 +197,7 @@ def together(*asks: Ask) -> Ask:
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
-    """Return the first pattern that matches a path or a folder above it.
-
-    Names are compared as the most lenient file system would; `exactly` for a rule that allows.
-    """
+    """Return the first pattern that matches a path or one above it; `exactly` for a rule that allows."""
     parts = unicodedata.normalize("NFC", path).split("/")
     names = parts if exactly else [folded(part) or part for part in parts]
     known = "/".join(names)
@@ -249,18 +240,13 @@ def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
     return glob_matcher(known), glob_matcher(f"{known}/**")
 
 
-# --- the file ---------------------------------------------------------------------------------
-
 _TABLES = ("filesystem", "shell", "network")
 _NUMBER = "a whole number from 1 up"
 _WANTED = {bool: "true or false", tuple: "a list of strings", int: _NUMBER, type(None): _NUMBER}
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
-    """Return the policy in a TOML document, on top of the preset that it `extends` (default: `standard`).
-
-    A list replaces the preset's list. UsageError for an unknown key or an invalid value.
-    """
+    """Return the policy in a TOML document, whose keys replace those that it `extends`; UsageError."""
     _check_keys(document, ["extends", *_TABLES], source, "")
     base = document.get("extends", "standard")
     if not isinstance(base, str) or base not in PRESETS:
@@ -293,7 +279,6 @@ def _check_keys(table: Mapping[str, object], known: list[str], source: str, pref
             raise UsageError(f"{source}: unknown key '{prefix}{key}'; {hint}")
 
 
-# --- descriptions -----------------------------------------------------------------------------
 def advice(policy: Policy) -> str:
     """Return what a model should know of the policy before it answers; empty if everything is allowed."""
     files, shell = policy.filesystem, policy.shell

@@ -1,7 +1,4 @@
-"""The commands of a shell line with their words, and the commands that a command runs in turn.
-
-Those of `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`, as far as it knows the options of these programs.
-"""
+"""The commands of a shell line, and those that they run in turn: `env X=1 rm`, `sh -c 'rm x'`."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -75,11 +72,9 @@ class ShellCommand(Struct, frozen=True, dict=True):
     reads_from: tuple[str, ...] = ()
     """The names of the commands whose output it reads: by a pipe, which is `|` here, or substituted."""
     runs_input: bool = False
-    """Whether it runs its input as a program."""
 
     @cached_property
     def name(self) -> str | None:
-        """The name without folders, in lower case; None if it has none or it is unknown."""
         return command_name(self.words[0]) if self.words else None
 
     @property
@@ -101,7 +96,6 @@ class ShellLine(Struct, frozen=True):
     too_large: bool = False
     """It was not read, or not to the end."""
     functions: frozenset[str] = frozenset()
-    """The names of the functions that it defines."""
     text: str = ""
 
 

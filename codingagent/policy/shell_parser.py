@@ -1,7 +1,4 @@
-"""Read a shell line as bash does: every command in it, at any depth, and what is uncertain.
-
-Commands passed to others (`env`, `sh -c`, `find -exec`) are read as if they were in the line itself.
-"""
+"""Read a shell line as bash does: every command in it, also of `env` or `sh -c`, and what is uncertain."""
 
 import re
 import unicodedata
@@ -121,13 +118,11 @@ class _Reader:
         return self._text[self._at : self._at + size]
 
     def _passes(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Pass what a pattern matches here."""
         found = pattern.match(self._text, self._at)
         if found is not None:
             self._at = found.end()
         return found
 
-    # --- commands ----------------------------------------------------------------------------------
     def _list(self, *ends: str) -> str:
         """Read commands up to one of the words or operators that end them; return it."""
         waits = False  # for a command, after && or ||
@@ -268,7 +263,6 @@ class _Reader:
             self.commands += inside
 
     def _run(self, command: ShellCommand, given: tuple[str, ...] = ()) -> None:
-        """Record a command, and all that it runs."""
         if len(self.commands) >= COMMAND_LIMIT:
             raise _TooLargeError
         words, assignments = command.words, command.assignments
@@ -304,7 +298,6 @@ class _Reader:
                 self.doubts.append(_PIPED_PROGRAM)
 
     def _redirection(self, found: _Draft) -> bool:
-        """Read a redirection, if there is one here."""
         operator = self._passes(_REDIRECTION)
         if operator is None:
             return False
@@ -338,7 +331,6 @@ class _Reader:
             self.read(body, is_script=False)
         return body
 
-    # --- words -------------------------------------------------------------------------------------
     def _blanks(self, *, lines: bool = False) -> None:
         """Pass blanks and comments, and the ends of lines with the here-documents after them."""
         while True:
@@ -444,7 +436,6 @@ class _Reader:
         return True
 
     def _arithmetic(self) -> bool:
-        """Pass `((…))`, if it is here."""
         found = self._passes(_ARITHMETIC)
         if found is not None:
             self.read(found[1], is_script=False)

@@ -1,12 +1,10 @@
 """Confine commands with bubblewrap; where it does not work, run them unconfined and say so.
 
-A command sees an allow list of the system, read-only. It can write to the workspace, a private /tmp and a
-home folder in memory. `.git` is read-only inside the workspace, and an agent home there is hidden. The
-network is a private loopback only. No capability is left, and `seccomp` refuses calls that are only useful
-for escaping.
-
-bwrap mounts the system, whose names no command can change. The person's folders are examined here
-and mounted by the guard, which finds the same folders or starts nothing (`mounts`).
+A command sees an allow list of the system, read-only. It can write to the workspace but for `.git`, a private
+/tmp and a home folder in memory. The network is a private loopback only. No capability is left, and `seccomp`
+refuses calls that are only useful for escaping. bwrap mounts the system, whose names no command can change;
+the person's folders are examined here and mounted by the guard, which finds the same or starts nothing
+(`mounts`).
 """
 
 import contextlib
@@ -96,24 +94,16 @@ class Unconfined(Struct, frozen=True):
     reason: str = ""
     tier: str = "none"
     has_network: bool = True
+    network: str = "the user's own"
+    description: str = "none; commands run with the user's full permissions, so be careful with them"
 
     @property
     def remark(self) -> str:
-        """Return the remark shown to the person once per session."""
         why = f" ({self.reason})" if self.reason else ""
         return (
             "commands in answers run without a sandbox, with your full permissions; only file operations are"
             f" confined to the workspace{why}"
         )
-
-    @property
-    def description(self) -> str:
-        """Return the description for the model."""
-        return "none; commands run with the user's full permissions, so be careful with them"
-
-    @property
-    def network(self) -> str:
-        return "the user's own"
 
     def with_temporary(self, _name: str) -> "Unconfined":
         return self
@@ -179,10 +169,7 @@ class Bubblewrap(Struct, frozen=True):
     def confine(
         self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
-        """Return the bwrap command line for a shell line; OSError if the private /tmp can't be created.
-
-        `added` are untrusted (LD_PRELOAD): they are set inside the sandbox only.
-        """
+        """Return the bwrap command line for a shell line, with untrusted `added` set inside only; OSError."""
         mounts = self._mounts()
         head, handles = self._head(folder, _GATE)
         for name, value in added.items():
@@ -209,7 +196,6 @@ class Bubblewrap(Struct, frozen=True):
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
 
     def with_temporary(self, name: str) -> "Bubblewrap":
-        """Return the same sandbox with its own /tmp below this one's."""
         return replace(self, temporary=self.temporary / name)
 
     def clear_temporary(self) -> None:
@@ -241,7 +227,6 @@ class Bubblewrap(Struct, frozen=True):
         return _is_home_in_system(self.home)
 
     def _head(self, folder: str, gate: tuple[str, ...] = ()) -> tuple[list[str | int], tuple[int, ...]]:
-        """Return the beginning of a bwrap command line, and the handles that it needs."""
         head: list[str | int] = [
             self.program,
             *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"),
@@ -267,7 +252,6 @@ class Bubblewrap(Struct, frozen=True):
         return head, ()
 
     def _mounts(self) -> list[Mount]:
-        """Return the mounts of the person's folders as they are now."""
         # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
         # and its protected paths last.
         own, root = self.make_temporary(), self.workspace
@@ -323,10 +307,7 @@ class Bubblewrap(Struct, frozen=True):
                 yield replace(mount, is_pinned=part.real in pinned, is_optional=True)
 
     def _covered(self, path: Path, target: Path | None = None) -> Mount:
-        """Return the mount that covers a file or folder; mounts inside it must come later.
-
-        With a `target`, it is seen there, in what is shown; else it lies in the system.
-        """
+        """Return the mount that covers a path, seen at a `target` or of the system."""
         is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
@@ -350,7 +331,6 @@ def forget_layer(layer: Path) -> bool:
 
 
 def _clear_set_aside(layer: str) -> None:
-    """Remove what commands left in a layer beyond its size."""
     with contextlib.suppress(OSError):  # no command has written yet
         for name in os.listdir(layer):
             if not name.isdigit():
@@ -358,7 +338,6 @@ def _clear_set_aside(layer: str) -> None:
 
 
 def find_bubblewrap() -> str | None:
-    """Return bwrap's path, from a folder that no answer can write to; None if it is not installed."""
     for program in (f"{folder}/bwrap" for folder in _BWRAP):
         with contextlib.suppress(OSError):
             found = os.stat(program)
@@ -368,7 +347,6 @@ def find_bubblewrap() -> str | None:
 
 
 def advice_on(message: str) -> str:
-    """Explain an error message of bwrap; return the explanation with the message itself."""
     for part, advice in pairs("what bubblewrap says").items():
         if part in message:
             return f"{message}: {advice}"
@@ -378,7 +356,6 @@ def advice_on(message: str) -> str:
 def tools_for(
     workspace: Path, path: str, home: Path, prefixes: Iterable[str], programs: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return the folders, besides the system's, of the programs on PATH and of what they need."""
     found = folders.tool_folders(path, home, workspace, prefixes, programs)
     roots = [*_bound_roots(), workspace]
     # A home folder below a system folder is covered, together with its tools.

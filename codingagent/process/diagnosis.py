@@ -28,16 +28,9 @@ _LOOKED_AT = 2_000
 
 
 def causes(
-    sandbox: Bubblewrap,
-    command: str,
-    output: str,
-    variables: Mapping[str, str],
-    given: Mapping[str, str],
+    sandbox: Bubblewrap, command: str, output: str, variables: Mapping[str, str], given: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a line for each cause of a failed command that lies in the sandbox, with the remedy.
-
-    `variables` are the person's, `given` those that the command saw.
-    """
+    """Yield each cause of a failure in the sandbox; `variables` are the person's, `given` the command's."""
     scripts = _scripts(sandbox.home, command, given.get("PATH", ""))
     hidden = dict.fromkeys(_hidden(sandbox, output, "\n".join((command, *scripts))))
     for place in list(hidden)[:_NAMED]:
@@ -62,10 +55,7 @@ def causes(
 
 
 def _hidden(sandbox: Bubblewrap, output: str, texts: str) -> Iterator[Path]:
-    """Yield the narrow folders or files of the home that are there, not shown, and missed in an output.
-
-    It names them where it says that something is missing, or misses what is in one that `texts` name.
-    """
+    """Yield what of the home is hidden, and missed in an output: named there, or holding what is missed."""
     lines = output.split("\n")
     near = {n + step for n, line in enumerate(lines) if _MISSING.search(line) for step in (-1, 0, 1)}
     yield from _named_in(sandbox, "\n".join(line for n, line in enumerate(lines) if n in near)).values()

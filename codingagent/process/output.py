@@ -1,7 +1,4 @@
-"""Collect a command's output within bounds, and its guard's report.
-
-A command may print without end, keep its pipe open after its end, or stop its guard.
-"""
+"""Collect a command's output within bounds, and its guard's report, whatever the command does to them."""
 
 import ast
 import contextlib
@@ -132,11 +129,7 @@ class Reading:
     """Read a command's output and report until both are complete, or the report `is_overdue`."""
 
     def __init__(
-        self,
-        control: socket.socket,
-        pipes: Sequence[int],
-        show: Show,
-        is_flooded: Callable[[], bool] | None,
+        self, control: socket.socket, pipes: Sequence[int], show: Show, is_flooded: Callable[[], bool] | None
     ) -> None:
         self.is_overdue = False
         self._control = control
@@ -156,7 +149,6 @@ class Reading:
         self._end()
 
     def outcome(self, timeout_s: float | None) -> Outcome:
-        """Wait for the end and return it; without its limit in words."""
         started = time.monotonic()
         if timeout_s is not None:
             self._give_up_at = min(self._give_up_at, started + timeout_s + _OVERDUE_AFTER_S)
@@ -198,7 +190,6 @@ class Reading:
         )
 
     def _read(self) -> None:
-        """Read until the report has come and the pipes are closed, or were open long enough."""
         while self._selector.get_map():
             left = max(self._give_up_at - time.monotonic(), 0)
             for key, _ in self._selector.select(min(left, _LOOK_UP_S)):
@@ -227,6 +218,5 @@ class Reading:
             self._give_up_at = time.monotonic() + DRAIN_S
 
     def _end(self) -> None:
-        """Make the guard end the command's tree; it then closes its own end."""
         with contextlib.suppress(OSError):  # it has just ended by itself
             self._control.shutdown(socket.SHUT_WR)

@@ -12,9 +12,6 @@ at once: of an argument the half that the kernel itself reads. Numbers are liter
 import struct
 from functools import cache
 
-from msgspec import Struct
-from msgspec.structs import astuple
-
 from codingagent.model.patterns import sections
 
 _EPERM = 1
@@ -58,24 +55,16 @@ MODE_ARGUMENTS: dict[str, tuple[int, int | None]] = {
 CREATING = 0x40 | 0x40_0000
 
 
-class Machine(Struct, frozen=True):
-    arch: int
-    """Its AUDIT_ARCH_… (linux/audit.h)."""
-    foreign_from: int | None
-    """Numbers from here on belong to another table of the same machine."""
-    numbers: dict[str, int]
-    """The call numbers by name."""
-
-
 def _numbers(column: int) -> dict[str, int]:
     return {row[1]: int(row[column]) for row in _CALLS if row[column] != "-"}
 
 
-MACHINES = {
+# By machine: its AUDIT_ARCH_… (linux/audit.h), from where numbers belong to another table, and call numbers.
+MACHINES: dict[str, tuple[int, int | None, dict[str, int]]] = {
     # x32 (programs with short pointers) has the same arch, and the same calls at higher numbers.
-    "x86_64": Machine(0xC000_003E, 0x4000_0000, _numbers(2)),
+    "x86_64": (0xC000_003E, 0x4000_0000, _numbers(2)),
     # Checked only in a simulator; never run on real hardware.
-    "aarch64": Machine(0xC000_00B7, None, _numbers(3)),
+    "aarch64": (0xC000_00B7, None, _numbers(3)),
 }
 
 
@@ -100,7 +89,7 @@ def filter_program(machine: str) -> bytes | None:
     """Return the filter for a machine as `platform.machine()` names it; None if there is no table."""
     if machine not in MACHINES:
         return None
-    arch, foreign_from, number = astuple(MACHINES[machine])
+    arch, foreign_from, number = MACHINES[machine]
     allow, refuse = _step(_RETURN, _ALLOW), _step(_RETURN, _FAIL_WITH | _EPERM)
     # A call number is meaningless without the architecture: 32-bit programs use others.
     steps = [_step(_LOAD, _ARCH), _step(_JUMP_EQUAL, arch, yes=1), refuse, _step(_LOAD, _NUMBER)]

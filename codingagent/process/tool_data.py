@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import Path
-from typing import Literal, cast
 
 from msgspec import Struct
 
@@ -19,27 +18,18 @@ _SECTIONS = sections(__file__)
 OFFLINE = dict(each.split("=") for each in _SECTIONS["offline"].split())
 ALONE = dict(line.strip().split("=", 1) for line in _SECTIONS["alone"].splitlines())
 _PART = lazy_pattern(r"([+!?=]?)(?:(\w+)=)?(.*?)(?://(.*))?")
-_BASES = {
-    ".cache": "XDG_CACHE_HOME",
-    ".config": "XDG_CONFIG_HOME",
-    ".local/share": "XDG_DATA_HOME",
-}
+_BASES = {".cache": "XDG_CACHE_HOME", ".config": "XDG_CONFIG_HOME", ".local/share": "XDG_DATA_HOME"}
 # A project file may be in a folder of the workspace's root; of so many entries.
 _LOOKED_AT = 200
 # A setting of an address with a password, or what a rule for secrets may not know.
 _DOUBTFUL = lazy_pattern(r"(?i)token|passw|secret|auth|credential|://[^/\s]*@")
 
-Kind = Literal["", "+", "!", "?", "="]
-
 
 class Part(Struct, frozen=True):
-    """A part of a tool's data: `target` as commands see it, and its `real` path outside, if there is one.
-
-    `kind` is its mark in tool_data.txt, `tool` the first word of its line.
-    """
+    """A part of a tool's data, as tool_data.txt marks it; without a `real` path outside there is none."""
 
     tool: str
-    kind: Kind
+    kind: str
     target: Path
     real: Path | None
 
@@ -52,10 +42,7 @@ class ToolData(Struct, frozen=True):
 
 
 def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, str]) -> ToolData:
-    """Return the parts of each tool that is on `path` or has a project file in the workspace.
-
-    `variables` are the person's.
-    """
+    """Return the parts of each tool that is on `path` or has a project file in the workspace."""
     homes = around_homes(home)
     there = _names_in(workspace)
     folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
@@ -93,7 +80,7 @@ def parts_of(
             places = [_usual(base, home, variables, used)] if base else []
         for place in places:
             target = Path(os.path.normpath(os.path.join(place, inner or "")))
-            yield Part(tool, cast("Kind", kind), target, None), used
+            yield Part(tool, kind, target, None), used
 
 
 def _usual(base: str, home: Path, variables: Mapping[str, str], used: dict[str, str]) -> str:
@@ -106,7 +93,6 @@ def _usual(base: str, home: Path, variables: Mapping[str, str], used: dict[str, 
 
 
 def _resolved(part: Part, home: Path, workspace: Path, homes: AbstractSet[Path]) -> Part:
-    """Return the part with its real path, if there is something harmless to show."""
     real = part.target.resolve() if os.path.lexists(part.target) else None
     if real is None and home in part.target.parents:
         return part
@@ -122,7 +108,6 @@ def _resolved(part: Part, home: Path, workspace: Path, homes: AbstractSet[Path])
 
 
 def _names_in(workspace: Path) -> set[str]:
-    """Return the names in a workspace's root, and in the folders there."""
     found: set[str] = set()
     root = os.fspath(workspace)
     for folder, inner, names in islice(walk_names(root), _LOOKED_AT + 1):

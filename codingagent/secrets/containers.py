@@ -171,7 +171,6 @@ def _held(text: str, start: int, last: int, holder: re.Match[str], form: Form) -
 
 @lru_cache(1)
 def _closings(text: str) -> dict[str, list[int]]:
-    """Return where the elements of each name end."""
     found: dict[str, list[int]] = {}
     for each in _CLOSING.finditer(text):
         found.setdefault(each[1], []).append(each.start())
@@ -247,7 +246,6 @@ def by_form(text: str, leads: Places, path: str) -> Iterator[tuple[int, int, str
 
 
 def _in_file(text: str, path: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the secrets that the name of the file tells."""
     name = path.replace("\\", "/").casefold()
     for end, line in _BY_PATH if _FORMED.search(name) else ():
         if re.search(rf"(?:^|[/._])(?:{end})$", name):
@@ -295,12 +293,10 @@ def _kinds(cells: list[str]) -> list[str | None]:
 
 
 def _apart(row: str, sign: str) -> list[str]:
-    """Return the cells of a row; a sign in quotes parts none."""
     return _IN_QUOTES.sub(lambda found: found[0].replace(sign, "\0"), row).split(sign)
 
 
 def _in_rows(text: str, heads: Iterator[_Head]) -> Iterator[tuple[int, int, str]]:
-    """Yield the values of the columns that hold secrets."""
     done = 0
     for at, kinds, sign, expression in heads:
         if at <= done or not any(kinds):

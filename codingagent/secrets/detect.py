@@ -1,7 +1,4 @@
-"""Find the secrets in a text: known kinds, keys, assignments, headers, addresses, words to people.
-
-Every expression is anchored at a literal, and every repetition has an upper limit: the time is linear.
-"""
+"""Find the secrets in a text, in linear time: expressions begin at literals, and repetitions have limits."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -223,7 +220,6 @@ _PART_LEAST, _PART_MORE = 250, 1_750
 
 
 def _leads_in(text: str) -> Places:
-    """Return where the leads are; no lead goes over the end of a line."""
     found: Places = {}
     at = 0
     for part in _parts(text):
@@ -244,7 +240,8 @@ def _parts(text: str) -> Iterator[str]:
         at = end
 
 
-def _leads_of(text: str) -> Places:
+@lru_cache(8192)  # of texts before the last ones, too
+def _leads_of_part(text: str) -> Places:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
     found = {lead: places(lower, lead) for lead in _LOWER if lead in lower}
     found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
@@ -253,7 +250,3 @@ def _leads_of(text: str) -> Places:
     for lead in (lead for lead in _IN_RUNS if lead in short):
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found
-
-
-# Of texts before the last ones, too.
-_leads_of_part = lru_cache(8192)(_leads_of)

@@ -37,11 +37,6 @@ def is_secret_file(path: str) -> bool:
     return name.lstrip("._") in NAMES or inside in _PLACES or _SECRET.fullmatch(name) is not None
 
 
-def is_public(path: str, text: str) -> bool:
-    """Return whether a file of keys has certificates only, which everyone may see."""
-    return path.casefold().endswith(".pem") and {*_BLOCK.findall(text)} == {"CERTIFICATE"}
-
-
 class Variable(Struct, frozen=True):
     """A value in a secret file, by offsets into its text; `name` is empty if it has none."""
 
@@ -91,8 +86,8 @@ class Copies:
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
         """Return whether a file holds secrets: by its name, or as a copy, by half of its lines."""
-        if text is not None and is_public(path, text):
-            return False
+        if path.casefold().endswith(".pem") and {*_BLOCK.findall(text or "")} == {"CERTIFICATE"}:
+            return False  # everyone may see certificates
         if (is_named := is_secret_file(path)) or text is None or not self.lines:
             return is_named or path in self.paths
         lines = _lines_of(text)

@@ -30,12 +30,10 @@ def pairs(section: str) -> list[tuple[str, str]]:
 
 
 def one_of(section: str) -> str:
-    """Return the expression for any line of a section."""
     return "|".join(rows(section))
 
 
 def any_of(section: str, flags: int = 0) -> re.Pattern[str]:
-    """Return the expression for any line of a section, compiled when it is first used."""
     return lazy_pattern(one_of(section), flags)
 
 
@@ -45,7 +43,6 @@ def one_of_named(section: str) -> str:
 
 
 def part(name: str) -> str:
-    """Return an expression that others name."""
     return _whole(f"<{name}>")
 
 

@@ -190,13 +190,9 @@ def _is_login(value: str, form: Form) -> bool:
     return False
 
 
-def _is_any(value: str, _form: Form) -> bool:
-    return not is_example(value)
-
-
 JUDGES: dict[str, Callable[[str, Form], bool]] = {
-    "": _is_any,
-    "any": _is_any,
+    "": lambda value, _: not is_example(value),
+    "any": lambda value, _: not is_example(value),
     "password": is_password,
     "token": is_token,
     "stated": lambda value, form: (

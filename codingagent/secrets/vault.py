@@ -81,12 +81,10 @@ class Wishes(Struct, frozen=True):
     """Secret files that they were asked about and did not allow."""
 
     def allows(self, *names: str) -> bool:
-        """Return whether one of these may be shown: a hidden name, or the path of a file."""
         return any(fits(each, *names) for each in self.allow)
 
 
 def fits(pattern: str, *names: str) -> bool:
-    """Return whether one of the names is the pattern, or matches it as a glob."""
     return pattern in names or (is_glob(pattern) and any(map(glob_matcher(pattern), names)))
 
 
@@ -114,7 +112,6 @@ class Vault:
             self._add(entry)
         self._told = {*self.by_name}
 
-    # --- hide --------------------------------------------------------------------------------------
     def hide(self, text: str, path: str = "", /) -> str:
         """Return a text with names for its secrets, in as many lines; of a path on disk it is kept."""
         if path and self.hides and self.is_secret_file(path, text):
@@ -185,7 +182,6 @@ class Vault:
             self._entry(value, kind, path, is_wide=True)
 
     def moved(self, path: str, to: str) -> None:
-        """Keep that a file has another name."""
         if self.is_secret_file(path):
             self.copies.keep(to)
         for entry in self.by_name.values():
@@ -212,11 +208,9 @@ class Vault:
         return [name for name in found if name in known and self.by_name[name].kind != LITERAL]
 
     def names_in(self, text: str) -> set[str]:
-        """Return the known names in a text."""
         return self.by_name.keys() & set(_NAME.findall(text)) if _FIRST in text else set()
 
     def counts(self, text: str) -> dict[str, int]:
-        """Return how many different secrets are hidden in a text, by kind."""
         held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
@@ -255,7 +249,6 @@ class Vault:
         return entry
 
     def obey(self, wishes: Wishes) -> None:
-        """Apply the person's choices from now on."""
         self.wishes = wishes
         for line in "\n".join(wishes.hide).split("\n"):
             self.learn(line, _NAMED)
@@ -274,7 +267,6 @@ class Vault:
         for form in forms_of(entry.value) if entry.is_wide else ():
             self._forms.setdefault(form, entry)  # a form that was met is an entry, too
 
-    # --- find --------------------------------------------------------------------------------------
     def spans(
         self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
     ) -> list[Secret]:
@@ -327,7 +319,6 @@ class Vault:
         return [each for each, at in pairs if at < 0 or each.end > names[at][1]]
 
     def _known(self, text: str) -> Iterator[Secret]:
-        """Yield where known values are, as they are or encoded."""
         for (start, end), entry in self._plain(text):
             yield Secret(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
@@ -372,7 +363,6 @@ class Vault:
                 if not any(map(str.isalnum, around)):
                     yield span
 
-    # --- put back ----------------------------------------------------------------------------------
     def put_back(self, text: str) -> tuple[str, list[WrongName]]:
         """Return a text with values in place of their names, and the names that have no value."""
         if not self.by_name and _FIRST not in text:

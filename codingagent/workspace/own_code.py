@@ -1,8 +1,4 @@
-"""Find the files that this very program runs from, or by, which no answer may change.
-
-Python runs what it finds in these folders at each start, outside of every sandbox: a `.pth`, a module that
-comes before another. By what the person keeps (settings, prompts, agreed texts) it decides what to ask.
-"""
+"""Find the files that this very program runs from, or by, at its next start: no answer may change them."""
 
 import contextlib
 import os

@@ -36,11 +36,7 @@ _LINK_LIMIT = 40
 
 
 class PathWalk:
-    """Paths below a root, in the plain form of `paths.workspace_path`; its own links are resolved once, here.
-
-    Operations can't see the `hidden` folders. UsageError for too much of a machine, unless `is_guest` serves
-    it.
-    """
+    """Paths below a root but `hidden` ones; UsageError for too much of a machine, unless `is_guest`."""
 
     def __init__(
         self,
@@ -113,10 +109,7 @@ class PathWalk:
     def _walk(
         self, path: str, *, writing: bool = False, create: bool = False, follow_last: bool = True
     ) -> Iterator[dirfd.Position]:
-        """Open the parent without following symlinks; yield it with the final component, which is not a link.
-
-        OperationError if the walk leads outside, to a hidden folder or, when writing, to .git; NotFoundError.
-        """
+        """Open the parent, following no link; yield it with the final name; OperationError, NotFoundError."""
         try:
             os.fsencode(path)
         except UnicodeEncodeError:

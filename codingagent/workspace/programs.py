@@ -1,8 +1,4 @@
-"""Find the programs that we start for ourselves (git, an editor), never where an answer could have put one.
-
-No folder of a workspace counts, by whatever link PATH leads there, and no relative or empty one. Commands of
-answers see the person's own PATH; ours is the rest of it, also for what a library starts.
-"""
+"""Find the programs that we start for ourselves (git, an editor), where no answer could have put one."""
 
 import contextlib
 import os
@@ -28,10 +24,7 @@ _CODE = words(
 )
 # Without one of the tools, these of macOS only ask the person to install them (xcode-select(1)).
 _STUBS = frozenset(f"/usr/bin/{name}" for name in ("git", "python3", "make", "clang", "gcc", "g++"))
-_TOOLS = (
-    *("/Library/Developer/CommandLineTools", "/Applications/Xcode.app"),
-    "/var/db/xcode_select_link",
-)
+_TOOLS = (*("/Library/Developer/CommandLineTools", "/Applications/Xcode.app"), "/var/db/xcode_select_link")
 # Where python3 leads, its file is called so: the version is known without running it.
 _PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
 # On Windows: an apostrophe within a word is one.
@@ -62,7 +55,6 @@ def persons_path() -> str:
 
 
 def put_first(folder: str) -> None:
-    """Put a folder first on the person's PATH, for commands."""
     path = os.pathsep.join((folder, persons_path()))
     if _persons:
         _persons[0] = path
@@ -135,10 +127,7 @@ def find_program(name: str, *outside: Path) -> str | None:
 
 def as_found(name: str) -> str:
     """Return a program's name if a command finds it, and no stub; with its version if a Python."""
-    # Dozens are looked for with each request, and `which` asks four things of each.
-    places = (f"{folder or '.'}/{name}" for folder in persons_path().split(os.pathsep))
-    there = (each for each in places if os.access(each, os.X_OK) and not os.path.isdir(each))
-    found = next(there, None) if os.name != "nt" else shutil.which(name, path=persons_path())
+    found = shutil.which(name, path=persons_path())
     if found is None or _is_stub(found):
         return ""
     if not name.startswith("python"):

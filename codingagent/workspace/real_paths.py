@@ -35,10 +35,7 @@ def below(place: str, roots: Iterable[str]) -> str | None:
 
 
 def steps(path: Path) -> Iterator[Path]:
-    """Yield each link and real folder that an absolute path leads through, up to its end or what is missing.
-
-    Links without end lead to the root.
-    """
+    """Yield each link and real folder that a path leads through; links without end lead to the root."""
     at, left = Path(path.anchor), list(path.parts[1:])
     for _ in range(_STEP_LIMIT):
         if not left:

@@ -1,7 +1,4 @@
-"""List the workspace's files with sizes: git says which they are, our own ignore file has the last word.
-
-Without git, a walk of our own answers, by plain ignore rules. No link is followed, whatever an index says.
-"""
+"""List the workspace's files with sizes: as git says, or plain rules, then our own ignore file."""
 
 import codecs
 import contextlib
@@ -13,7 +10,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -21,15 +17,7 @@ from codingagent.errors import OperationError, WorkError
 from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import by_folder, shown_path
-from codingagent.workspace.dirfd import (
-    Folder,
-    Position,
-    composed,
-    is_link,
-    read_regular,
-    regular,
-    walk_names,
-)
+from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
 
@@ -50,15 +38,6 @@ _LENGTH_LIMIT = 1_000
 _ESCAPE = lazy_pattern(r"\\(.)")
 
 
-class _Rule(NamedTuple):
-    """One pattern: what matches each name of a path below `folder`; `**` matches any number."""
-
-    folder: str
-    names: tuple[str, ...]
-    is_negated: bool
-    only_folders: bool
-
-
 @cache
 def _compiled(name: str) -> Callable[[str], object] | None:
     if name == ANY_FOLDERS:
@@ -69,16 +48,14 @@ def _compiled(name: str) -> Callable[[str], object] | None:
 
 
 class PlainRules:
-    """Ignore rules as most people write them: of our own ignore file, and where git can't be asked.
-
-    All but classes like `[[:alpha:]]` means what it means to git. Ignore files are added outer ones first.
-    """
+    """Ignore rules as git has them, but for classes like `[[:alpha:]]`; outer files are added first."""
 
     def __init__(self) -> None:
         self.is_cut = False
         """Not all patterns were taken: there were too many."""
         self.has_negated = False
-        self._rules: list[_Rule] = []
+        # Of each pattern: its folder, what fits each name below (`**` any number), and the two marks.
+        self._rules: list[tuple[str, list[str], bool, bool]] = []
         self._folders: dict[str, bool] = {}
 
     def add(self, folder: str, text: str) -> None:
@@ -98,7 +75,7 @@ class PlainRules:
             if "/" not in plain:
                 names.insert(0, ANY_FOLDERS)
             is_negated = line.startswith("!")
-            self._rules.append(_Rule(folder, tuple(names), is_negated, pattern.endswith("/")))
+            self._rules.append((folder, names, is_negated, pattern.endswith("/")))
             self.has_negated = self.has_negated or is_negated
 
     def decides(self, path: str, *, is_folder: bool = False) -> bool | None:
@@ -106,11 +83,11 @@ class PlainRules:
         above = path.rpartition("/")[0]
         if above and self._is_out(above):
             return True
-        for rule in reversed(self._rules):
-            if path.startswith(rule.folder) and (is_folder or not rule.only_folders):
-                names = path[len(rule.folder) :].split("/")
-                if names_fit([*map(_compiled, rule.names)], names):
-                    return not rule.is_negated
+        for folder, wanted, is_negated, only_folders in reversed(self._rules):
+            if path.startswith(folder) and (is_folder or not only_folders):
+                names = path[len(folder) :].split("/")
+                if names_fit([*map(_compiled, wanted)], names):
+                    return not is_negated
         return None
 
     def _is_out(self, folder: str) -> bool:
@@ -142,7 +119,6 @@ class ListingWalk(Struct):
 
     @property
     def count(self) -> int:
-        """Return the number of files found so far."""
         return max(len(self.found.files), len(self.files))
 
     def walk(self, root: Folder, path: Path, known: Belonging | None = None) -> None:
@@ -254,7 +230,6 @@ class ListingWalk(Struct):
                 self.links.append(path)
 
     def _count(self, root: Path, paths: Iterable[str]) -> None:
-        """Count ignored files, and those in ignored folders."""
         start = os.path.join(root, "")
         for path in itertools.chain.from_iterable(_inside(root, path) for path in paths):
             if self.ignored_files >= _IGNORED_COUNT_LIMIT:
@@ -280,7 +255,6 @@ def is_temporary(name: str) -> bool:
 
 
 def _inside(root: Path, path: str) -> Iterator[str]:
-    """Yield a path, or what is below it if it ends with a slash."""
     if not path.endswith("/"):
         yield path
         return

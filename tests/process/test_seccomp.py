@@ -85,7 +85,7 @@ def error_of(answer: int) -> int:
 
 def call(machine: str, name: str, *arguments: int) -> int:
     """Return what becomes of a call, by its name."""
-    number = MACHINES[machine].numbers[name]
+    number = MACHINES[machine][2][name]
     return simulate(program_of(machine), AUDIT_ARCH[machine], number, arguments)
 
 
@@ -131,7 +131,7 @@ def test_the_program_is_one_that_the_kernel_takes(machine: str) -> None:
 @pytest.mark.parametrize("high", GARBAGE)
 def test_what_is_refused_is_refused_whatever_its_arguments(machine: str, high: int) -> None:
     """Sandbox: the calls of the table, each with the error that stands there."""
-    table = MACHINES[machine].numbers
+    table = MACHINES[machine][2]
     for name, error in REFUSED.items():
         if name in table:
             assert call(machine, name, high << 32, high, high << 32) == error, name
@@ -165,7 +165,7 @@ def test_nothing_is_missing_in_the_table(machine: str) -> None:
 def test_all_other_calls_are_allowed(machine: str) -> None:
     """What is not in the table is allowed: no number but these is refused."""
     special = {"socket", "socketpair", "clone", "ioctl", *MODE_ARGUMENTS}
-    table = MACHINES[machine].numbers
+    table = MACHINES[machine][2]
     refused = set(REFUSED)
     assert set(table) <= refused | special
     arch = AUDIT_ARCH[machine]
@@ -261,10 +261,8 @@ MODES: dict[str, tuple[int, int | None]] = {
 def test_no_file_gets_the_rights_of_its_owner(machine: str) -> None:
     """Sandbox: no call sets S_ISUID or S_ISGID; where the flags make no file, its mode means nothing."""
     on_aarch64 = {"fchmod", "fchmodat", "fchmodat2", "mknodat", "openat"}
-    assert MODES.keys() & MACHINES[machine].numbers.keys() == (
-        MODES.keys() if machine == "x86_64" else on_aarch64
-    )
-    for name in MODES.keys() & MACHINES[machine].numbers.keys():
+    assert MODES.keys() & MACHINES[machine][2].keys() == (MODES.keys() if machine == "x86_64" else on_aarch64)
+    for name in MODES.keys() & MACHINES[machine][2].keys():
         place, flags = MODES[name]
         for mode in (0o4755, 0o2755, 0o6000, 0o104755, 0o755, 0o1777, 0o100644, 0, 0o20000):
             for word in with_garbage(mode):
@@ -297,7 +295,7 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     text = files[0].read_text("utf-8")
     pairs = re.findall(r"^#define __NR_(\w+)\s+(\d+)\s*$", text, re.MULTILINE)
     numbers = {name: int(number) for name, number in pairs}
-    ours = MACHINES[machine].numbers
+    ours = MACHINES[machine][2]
     # The headers may be older than a call.
     young = {"fchmodat2", "setxattrat", "open_tree_attr"}  # of Linux 6.6, 6.13 and 6.15
     known = ours.keys() & numbers.keys()
@@ -366,7 +364,7 @@ def here() -> dict[str, int]:
     machine = MACHINES.get(platform.machine())
     if machine is None:
         pytest.skip(f"no table for {platform.machine()}")
-    return machine.numbers
+    return machine[2]
 
 
 def test_the_kernel_refuses_what_the_table_refuses() -> None:

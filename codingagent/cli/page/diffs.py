@@ -1,7 +1,6 @@
 """Lay out a unified diff for the page: by files and lines, with what changed in a line marked."""
 
-from collections.abc import Iterable, Iterator
-from os.path import commonprefix
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -95,11 +94,18 @@ def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
 def _mark(old: DiffRow, new: DiffRow) -> None:
     """Mark the words between those with which both lines begin and end, unless that is most of them."""
     sides = [_WORD.findall(row.pieces[0][0]) for row in (old, new)]
-    first = len(commonprefix(sides))
-    last = len(commonprefix([words[first:][::-1] for words in sides]))
+    first = _shared(*sides)
+    last = _shared(*(words[first:][::-1] for words in sides))
     if 2 * (first + last) < max(map(len, sides)):
         return
     for row, words in zip((old, new), sides, strict=True):
         end = len(words) - last
         parts = (words[:first], ""), (words[first:end], "word"), (words[end:], "")
         row.pieces = [("".join(part), style) for part, style in parts if part]
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return with how many equal words both begin."""
+    return next(
+        (at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new))
+    )
