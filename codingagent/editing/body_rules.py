@@ -164,10 +164,14 @@ def _lead(case: BodyCase) -> list[str] | None:
     back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
     as_is, shifted = (sum(line in case.ground.known for line in lines) for lines in (case.lines, back))
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
-    if shifted > as_is or (shifted == as_is and (case.is_whole or parses == [False, True])):
+    if shifted > as_is:
         return back
-    if as_is == shifted:
+    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
+    if shifted == as_is and (case.arrival.is_moved or is_shifted or parses == [False, True]):
+        return back
+    if shifted == as_is and not case.is_whole:
         case.refuse("it is indented like its tags")
+    case.say(f"the body is indented like its tags, {DOUBT}")
     return None
 
 

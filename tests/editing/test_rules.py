@@ -27,7 +27,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
         "  net = 1\n  fee = 2\n",
         "a.txt",
         "",
-        Arrival(lead="  "),
+        Arrival(lead="  ", is_moved=True),
     ),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),

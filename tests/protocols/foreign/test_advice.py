@@ -32,7 +32,7 @@ NESTED = "x = '''\n```sh\nls\n```\n'''\n"
 ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "entities in code": (
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
-        "send it again with the characters that the file should contain",
+        "again with the characters that the file should contain",
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u < 2\n```\n",
         {"src/u.py": "u = 1\nv = u < 2\n"},
     ),

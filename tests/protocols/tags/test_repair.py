@@ -54,11 +54,11 @@ def _indented(text: str, lead: str) -> str:
 
 def test_indentation_that_the_body_shares_with_its_tags_is_the_files_unless_it_is_proven() -> None:
     """Specification 003: the body is verbatim; the file on disk, or all of the answer, shows otherwise."""
-    text = _indented(create("one\n    two\n", "a.txt"), "    ")
-    assert written(text) == "    one\n        two\n"
-    assert written(text, "one\n    three\n") == "one\n    two\n"
-    assert written(text, "    one\n    three\n") == "    one\n        two\n"
-    assert written(f"    {_HEADER}{text}") == "one\n    two\n"
+    text = _indented(create("first\n    second\n", "a.txt"), "    ")
+    assert written(text) == "    first\n        second\n"
+    assert written(text, "first\n    third\n") == "first\n    second\n"
+    assert written(text, "    first\n    third\n") == "    first\n        second\n"
+    assert written(f"    {_HEADER}{text}") == "first\n    second\n"
 
 
 # --- the reply as a whole --------------------------------------------------------------------------
