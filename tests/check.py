@@ -37,16 +37,7 @@ OTHER_SYSTEMS = tuple({"linux", "win32", "darwin"} - {sys.platform})
 # All that the checks see of this machine's variables: where programs are, and what its system needs.
 SEEN = (
     *("PATH", "TMPDIR", "CI", "SANDBOX_TESTS", "BROWSER_TESTS", "SCREENSHOTS"),
-    *(
-        "SUDO_UID",
-        "DEVELOPER_DIR",
-        "SYSTEMROOT",
-        "SYSTEMDRIVE",
-        "WINDIR",
-        "COMSPEC",
-        "PATHEXT",
-        "TEMP",
-    ),
+    *("SUDO_UID", "DEVELOPER_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP"),
     *("TMP", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432"),
 )
 CHECKS = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("lint-imports",))

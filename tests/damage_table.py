@@ -407,12 +407,7 @@ ROWS: tuple[Row, ...] = (
     Row("blank lines lost", _text(lambda t: re.sub(r"\n\n+", "\n", t)), lossy=True),
     Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
     Row("trailing blank", _each(lambda t: f"{t} "), unseen=True),
-    Row(
-        "trailing blanks in bodies",
-        _each(lambda t: f"{t}  " if t else t, _B),
-        lossy=True,
-        meant_in=_PROSE,
-    ),
+    Row("trailing blanks in bodies", _each(lambda t: f"{t}  " if t else t, _B), lossy=True, meant_in=_PROSE),
     Row("trailing backslashes", _each(lambda t: f"{t}\\"), lossy=True),
     # indentation
     Row("all of it 4 deep", _each(lambda t: f"    {t}" if t else t)),
@@ -436,11 +431,7 @@ ROWS: tuple[Row, ...] = (
     Row("4 blanks as tabs", _each(_with_lead(lambda t: t.replace("    ", "\t")), _B), lossy=True),
     Row("no-break indentation", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")))),
     Row("no-break blanks but the last", _each(_with_lead(_alternating))),
-    Row(
-        "indentation as &nbsp;",
-        _each(_with_lead(lambda t: t.replace(" ", "&nbsp;"))),
-        meant_in=_MARKUP,
-    ),
+    Row("indentation as &nbsp;", _each(_with_lead(lambda t: t.replace(" ", "&nbsp;"))), meant_in=_MARKUP),
     Row("no-break blanks throughout", _each(lambda t: t.replace(" ", "\u00a0"))),
     Row("wide indentation", _each(_with_lead(lambda t: t.replace("  ", "\u3000"))), lossy=True),
     Row("narrow no-break blanks", _each(lambda t: t.replace(" ", "\u202f"))),

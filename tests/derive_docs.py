@@ -123,11 +123,7 @@ def limits() -> str:
 def codes() -> str:
     """Return the error codes of JSON-RPC and what they are in Python."""
     rows = (
-        (
-            f"−{-code}",
-            code.name.lower().replace("_", " "),
-            f"`{client.ERRORS[code].__name__}`",
-        )
+        (f"−{-code}", code.name.lower().replace("_", " "), f"`{client.ERRORS[code].__name__}`")
         for code in Code
     )
     return "\n".join([*_table(("error code", "name", "in Python"), rows), ""])

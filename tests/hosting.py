@@ -116,12 +116,7 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(
-    folder: Path,
-    *options: str,
-    kind: str = "unix",
-    argv: tuple[str, ...] = (),
-) -> Iterator[Served]:
+def served(folder: Path, *options: str, kind: str = "unix", argv: tuple[str, ...] = ()) -> Iterator[Served]:
     """Runs `codingagent serve` beside the test, its root `folder`/root unless the options say else.
 
     Args:

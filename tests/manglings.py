@@ -81,8 +81,7 @@ def _on_edits(
 
     def edit_changed(found: re.Match[str]) -> str:
         return _PART.sub(
-            lambda part: f"{made(part['search'], search)}=======\n{made(part['replace'], replace)}",
-            found[0],
+            lambda part: f"{made(part['search'], search)}=======\n{made(part['replace'], replace)}", found[0]
         )
 
     # Markers in other bodies are text.

@@ -133,9 +133,7 @@ def test_nothing_is_asked_where_nothing_would_be_lost(live: LiveSession, text: s
     assert answer(live, create(NEW)).startswith("[OK]")
 
 
-def test_an_edit_whose_search_fits_goes_through_and_the_file_stays_unknown(
-    live: LiveSession,
-) -> None:
+def test_an_edit_whose_search_fits_goes_through_and_the_file_stays_unknown(live: LiveSession) -> None:
     """It takes nothing back. A whole file after it still would."""
     read(live)
     write(live, THEIRS)

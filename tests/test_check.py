@@ -15,14 +15,7 @@ from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import (
-    LiveSession,
-    command_line,
-    conversation_in,
-    live_session,
-    new_marker,
-    none_left,
-)
+from tests.helpers import LiveSession, command_line, conversation_in, live_session, new_marker, none_left
 from tests.killing import command_line_here, kill_when, kinds_of
 from tests.sandboxes import needs_bwrap
 
@@ -257,10 +250,7 @@ def test_one_that_misbehaves_fails(tmp_path: Path, check: str, said: str) -> Non
 def test_what_it_leaves_running_is_ended(tmp_path: Path) -> None:
     """As with every command."""
     marker = new_marker()
-    with (
-        none_left(marker),
-        live_with(tmp_path, f"setsid sleep {marker} >/dev/null 2>&1 & exit 0") as live,
-    ):
+    with none_left(marker), live_with(tmp_path, f"setsid sleep {marker} >/dev/null 2>&1 & exit 0") as live:
         assert "[OK] CHECK" in live.answer(RIGHT)
 
 

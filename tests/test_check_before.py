@@ -423,10 +423,7 @@ def test_it_is_not_run_where_an_edit_failed(tmp_path: Path) -> None:
         ("./no.sh", "can't start: there is no program `./no.sh`"),
         ("cd / && pyest", "can't start: there is no program `pyest` on your PATH"),
         ("touch x.sh; ./x.sh", "fails before any change: /bin/sh: 1: ./x.sh: Permission denied"),
-        (
-            f"{sys.executable} -c 'import nope'",
-            f"No module named 'nope': here `{sys.executable}` is ",
-        ),
+        (f"{sys.executable} -c 'import nope'", f"No module named 'nope': here `{sys.executable}` is "),
     ],
 )
 def test_why_it_can_not_start_is_told(tmp_path: Path, check: str, said: str) -> None:
@@ -518,10 +515,7 @@ CAUSES = [
     ("cat /mnt$HOME/data/models/one.txt", ""),
     ("cat ~/data/nothing.txt", ""),
     (LOOKUP, "the network is off in the sandbox"),
-    (
-        "echo \"KeyError: 'OWN_URL'\"; exit 1",
-        "commands do not see your variable OWN_URL: codingagent",
-    ),
+    ("echo \"KeyError: 'OWN_URL'\"; exit 1", "commands do not see your variable OWN_URL: codingagent"),
     ("sh -c ': \"${OWN_URL:?}\"'", "commands do not see your variable OWN_URL"),
     ("sh -c ': \"${OWN_TOKEN:?}\"'", "commands do not see your variable OWN_TOKEN: it looks like a secret"),
     ("sh -c ': \"${OWN_DSN:?}\"'", "commands do not see your variable OWN_DSN: it looks like a secret"),
@@ -585,11 +579,7 @@ def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> Non
         ("pyproject.toml", "[project]\n", ""),
         ("pytest.ini", "", "pytest"),
         ("package.json", '{"scripts": {"test": "jest"}}', "npm test"),
-        (
-            "package.json",
-            '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}',
-            "",
-        ),
+        ("package.json", '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}', ""),
         ("Cargo.toml", "[package]\n", "cargo test"),
         ("go.mod", "module x\n", "go test ./..."),
         ("Makefile", "all:\n", ""),

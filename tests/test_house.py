@@ -26,11 +26,7 @@ VIOLATIONS = [
     ("agent/factory.py", "from codingagent.cli import inbox_loop", "what is below"),
     ("agent/factory.py", "from codingagent.rpc import client", "what is below"),
     ("cli/stdio.py", "from codingagent.cli import output", "no circles"),
-    (
-        "process/runner.py",
-        "from codingagent.process import bubblewrap",
-        "does not know its siblings",
-    ),
+    ("process/runner.py", "from codingagent.process import bubblewrap", "does not know its siblings"),
     ("storage/mailbox.py", "import subprocess", "start processes"),
     ("agent/executor.py", "import watchdog", "only watch"),
     ("cli/inbox_loop.py", "import rich", "only the terminal"),
@@ -85,11 +81,7 @@ def test_importing_does_nothing(tmp_path: Path) -> None:
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
     )
     done = subprocess.run(
-        [sys.executable, "-B", "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-B", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []

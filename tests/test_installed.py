@@ -45,14 +45,7 @@ def _venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
     [wheel] = wheels.glob("*.whl")
     subprocess.run([*python, "venv", "--without-pip", folder], check=True)
-    into = [
-        "--python",
-        str(folder / "bin" / "python"),
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-    ]
+    into = ["--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*python, "pip", *into, wheel], check=True)
     [site] = folder.glob("lib/python*/site-packages")
     # The .pth files in there, which lead to the checkout, are not obeyed from here.

@@ -485,9 +485,7 @@ def test_a_request_that_was_written_and_not_journalled_is_written_again(tmp_path
     own_files_are_whole(home, live.session_id, 2)
 
 
-def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(
-    tmp_path: Path,
-) -> None:
+def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(tmp_path: Path) -> None:
     """Specification 003, session state: `isComplete` is true once DONE was processed."""
     home = tmp_path / "home"
     with live_session(home) as live:

@@ -32,9 +32,7 @@ HOLDS, GONE = 0, 3
 
 
 def sandboxed(
-    line: str,
-    before: Callable[[Path], object] = lambda _: None,
-    hidden: tuple[Path, ...] = (),
+    line: str, before: Callable[[Path], object] = lambda _: None, hidden: tuple[Path, ...] = ()
 ) -> str:
     """Runs a shell line in a sandbox around `ws`; gives what it printed."""
     import contextlib

@@ -66,15 +66,7 @@ def _known_options() -> set[str]:
 
 
 # Of other programs, and of the tests.
-_FOREIGN_OPTIONS = {
-    "--deep",
-    "--quiet",
-    "--hard",
-    "--copy-paste",
-    "--verbose",
-    "--help",
-    "--shared",
-}
+_FOREIGN_OPTIONS = {"--deep", "--quiet", "--hard", "--copy-paste", "--verbose", "--help", "--shared"}
 
 
 @each_row("name", PAGES)
@@ -194,11 +186,7 @@ def test_the_examples_of_settings_are_valid() -> None:
     assert resolve([Source("the docs", tomllib.loads(settings))]).settings.check
     assert rules.from_document(tomllib.loads(policy), "the docs").shell.allowed_commands
     named = set(re.findall(r"^\| `(\w+\.\w+)` \|", PAGES["settings"], re.MULTILINE))
-    tables = {
-        "filesystem": rules.FilesystemRules,
-        "shell": rules.ShellRules,
-        "network": rules.NetworkRules,
-    }
+    tables = {"filesystem": rules.FilesystemRules, "shell": rules.ShellRules, "network": rules.NetworkRules}
     assert named == {f"{table}.{name}" for table in tables for name in tables[table].__struct_fields__}
 
 

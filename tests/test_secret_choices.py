@@ -42,11 +42,7 @@ CAT = {"type": "shell", "command": "cat app.py; cat app.py >&2"}
 
 @contextlib.contextmanager
 def asked(
-    root: Path,
-    decision: Decision | None,
-    questions: list[Question],
-    *,
-    approves_all: bool = False,
+    root: Path, decision: Decision | None, questions: list[Question], *, approves_all: bool = False
 ) -> Iterator[LiveSession]:
     """Yield a session with a secret file, and a person who answers each question alike."""
     (root / "workspace").mkdir(parents=True, exist_ok=True)
@@ -236,24 +232,14 @@ def test_a_space_hides_what_it_is_asked_to(tmp_path: Path, is_kept: bool) -> Non
         if not is_kept:
             space.run(
                 operations=[
-                    {
-                        "type": "createFile",
-                        "path": "app.py",
-                        "overwrite": True,
-                        "content": f"A = '{name}'\n",
-                    }
+                    {"type": "createFile", "path": "app.py", "overwrite": True, "content": f"A = '{name}'\n"}
                 ]
             )
     if is_kept:
         with Space(project, sandbox="off", home=home, secrets="redact") as again:
             again.run(
                 operations=[
-                    {
-                        "type": "createFile",
-                        "path": "app.py",
-                        "overwrite": True,
-                        "content": f"A = '{name}'\n",
-                    }
+                    {"type": "createFile", "path": "app.py", "overwrite": True, "content": f"A = '{name}'\n"}
                 ]
             )
             told = again.run(operations=[{"type": "shell", "command": f"echo {name} > x"}])
@@ -293,10 +279,7 @@ def test_serve_hides_if_asked(tmp_path: Path) -> None:
         served(tmp_path, "--secrets", "redact", "--sandbox", "off", kind="stdio") as server,
         server.connect() as host,
     ):
-        told = [
-            host.call("read_file", path="app.py"),
-            host.call("exec", cmd="cat app.py; cat app.py >&2"),
-        ]
+        told = [host.call("read_file", path="app.py"), host.call("exec", cmd="cat app.py; cat app.py >&2")]
         assert token("served") not in json.dumps(told)
         (name,) = set(NAME.findall(json.dumps(told)))
         assert host.call("write_file", path="app.py", content=f"B = '{name}'\n") == {"success": True}

@@ -167,10 +167,7 @@ def test_programs_are_asked_too(tmp_path: Path) -> None:
             asks = space.run(operations=[way])
             assert asks.pending_approval is not None, asks.to_json()
             assert VALUE not in asks.to_json()
-    assert {p.name: p.read_text("utf-8") for p in tmp_path.iterdir()} == {
-        ".env": ENV,
-        "README.md": README,
-    }
+    assert {p.name: p.read_text("utf-8") for p in tmp_path.iterdir()} == {".env": ENV, "README.md": README}
 
 
 # --- overwritten -----------------------------------------------------------------------------------

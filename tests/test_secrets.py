@@ -419,10 +419,7 @@ def test_only_the_owner_reads_a_home(tmp_path: Path) -> None:
         command_line(tmp_path, "list")
         for folder in ("sessions", "inbox", "outbox"):
             assert (tmp_path / folder).stat().st_mode & 0o077 == 0
-        kept = [
-            *(tmp_path / "sessions" / live.session_id).iterdir(),
-            *live.home.mailbox.outbox.iterdir(),
-        ]
+        kept = [*(tmp_path / "sessions" / live.session_id).iterdir(), *live.home.mailbox.outbox.iterdir()]
         assert [path for path in kept if path.is_file() and path.stat().st_mode & 0o077] == []
 
 

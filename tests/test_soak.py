@@ -16,15 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import (
-    HANG_S,
-    children,
-    descriptors,
-    new_marker,
-    none_left,
-    processes_with,
-    wait_until,
-)
+from tests.helpers import HANG_S, children, descriptors, new_marker, none_left, processes_with, wait_until
 from tests.hosting import Served, served
 
 # What a server may have grown by between two looks at it, both of them idle.
@@ -118,15 +110,7 @@ class Clients:
 
     def _be_killed(self, _: int) -> None:
         line = asked("exec", cmd=f"setsid sleep {self._marker} & yes | head -c 3000000; sleep 60")
-        words = [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            _VICTIM,
-            str(self._server.socket_path),
-            line.decode(),
-        ]
+        words = [sys.executable, "-I", "-S", "-c", _VICTIM, str(self._server.socket_path), line.decode()]
         with subprocess.Popen(words, stdout=subprocess.PIPE) as victim:
             assert victim.stdout is not None
             assert victim.stdout.readline() == b"asked\n"

@@ -24,15 +24,7 @@ from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.events import (
-    SKIPPED,
-    CommandRan,
-    Denied,
-    Event,
-    Interrupted,
-    Refused,
-    file_changes,
-)
+from codingagent.model.events import SKIPPED, CommandRan, Denied, Event, Interrupted, Refused, file_changes
 from codingagent.model.observations import Outcome, digest_of
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown

@@ -168,10 +168,7 @@ class PersonsRepository:
 
     def _ignored(self, paths: Iterable[str]) -> list[str]:
         """Return those of some paths of the workspace that git ignores."""
-        data, how = (
-            _nul_ended(self._prefix + path for path in paths),
-            ("check-ignore", "-z", "--stdin"),
-        )
+        data, how = (_nul_ended(self._prefix + path for path in paths), ("check-ignore", "-z", "--stdin"))
         found = self._run(*how, data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
         return [text_of(each).removeprefix(self._prefix) for each in found]
 

@@ -92,12 +92,7 @@ def context_of(
     """Return the context of one session or run; only a session has texts and secrets."""
     checkpointer = Checkpointer(log, resources.lazy_store, resources.folders, person.show)
     return Context(
-        **asdict(resources),
-        log=log,
-        checkpointer=checkpointer,
-        person=person,
-        texts=texts,
-        secrecy=secrecy,
+        **asdict(resources), log=log, checkpointer=checkpointer, person=person, texts=texts, secrecy=secrecy
     )
 
 

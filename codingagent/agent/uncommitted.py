@@ -26,9 +26,7 @@ class WorkDone(NamedTuple):
 
 
 def work_since_commit(
-    records: Iterable[entries.Record],
-    holds: Callable[[str], bool],
-    hide: Callable[[str], str] = str,
+    records: Iterable[entries.Record], holds: Callable[[str], bool], hide: Callable[[str], str] = str
 ) -> WorkDone:
     """Return what a session did since the last commit of its changes that HEAD still `holds`.
 
@@ -52,10 +50,7 @@ _HEADING = lazy_pattern(r"(?:#+|[*>-]|\d+[.)])\s+")
 
 
 def _message(
-    every: Sequence[entries.Record],
-    count: int,
-    found: Sequence[HistoryStep],
-    clean: Callable[[str], str],
+    every: Sequence[entries.Record], count: int, found: Sequence[HistoryStep], clean: Callable[[str], str]
 ) -> str:
     """Return a message for what came after so many records: the wish that was worked on, and each DONE."""
     undone = {step.sequence for step in found if step.undo and not step.undo.files}

@@ -226,8 +226,7 @@ def _options(
         ),
     ] = None,
     _version: Annotated[
-        bool,
-        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     context.obj = home

@@ -12,12 +12,7 @@ from codingagent.storage.mailbox import read_bounded
 
 
 def read_task(
-    words: list[str],
-    file: Path | None,
-    edit: bool,
-    what: str = "task",
-    *,
-    may_be_empty: bool = False,
+    words: list[str], file: Path | None, edit: bool, what: str = "task", *, may_be_empty: bool = False
 ) -> str:
     """Return the task, or the question, from the one source that was given."""
     task = _read(f"the {what}", words, file, edit)

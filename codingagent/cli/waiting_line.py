@@ -20,13 +20,7 @@ from typing import Any, TextIO
 from msgspec import Struct
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import (
-    CompleteEvent,
-    Completer,
-    Completion,
-    PathCompleter,
-    WordCompleter,
-)
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
@@ -69,11 +63,7 @@ _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 _KEY_EVENT, _ALT = 1, 18
 _PROMPT = "> "
 _NAME_FILES = ("/attach", "/leave", "/undo")
-_HINTS = (
-    "Paste the answer, type a message, or /help",
-    "Paste the answer, or /help",
-    "Paste, or /help",
-)
+_HINTS = ("Paste the answer, type a message, or /help", "Paste the answer, or /help", "Paste, or /help")
 _HINTS_AFTER_DONE = ("Type what to do next, or /quit", "Type, or /quit")
 
 
@@ -299,8 +289,7 @@ if sys.platform == "win32":
 
             vars(reader)["_get_keys"] = get_keys
             self._pastes = ConsolePastes(
-                super().read_keys,
-                lambda left_s: wait_for_handles([self.handle], timeout=int(left_s * 1000)),
+                super().read_keys, lambda left_s: wait_for_handles([self.handle], timeout=int(left_s * 1000))
             )
 
         def read_keys(self) -> list[KeyPress]:

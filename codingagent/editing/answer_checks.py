@@ -7,15 +7,7 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import (
-    apply,
-    edit_markers,
-    elisions,
-    file_kinds,
-    nearest,
-    places,
-    syntax_check,
-)
+from codingagent.editing import apply, edit_markers, elisions, file_kinds, nearest, places, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import TURN
 from codingagent.model.events import Hunk

@@ -34,8 +34,7 @@ LABEL = lazy_pattern(
 """What a code box shows above its text, with the name of its language or without."""
 _ENDS_BLANK = lazy_pattern(r"\s$")
 _RECIPE = lazy_pattern(
-    r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
-    re.MULTILINE,
+    r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))", re.MULTILINE
 )
 
 
@@ -164,10 +163,14 @@ def _lead(case: BodyCase) -> list[str] | None:
     back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
     as_is, shifted = (sum(line in case.ground.known for line in lines) for lines in (case.lines, back))
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
-    if shifted > as_is or (shifted == as_is and (case.is_whole or parses == [False, True])):
+    if shifted > as_is:
         return back
-    if as_is == shifted:
+    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
+    if shifted == as_is and (case.arrival.is_moved or is_shifted or parses == [False, True]):
+        return back
+    if shifted == as_is and not case.is_whole:
         case.refuse("it is indented like its tags")
+    case.say(f"the body is indented like its tags, {DOUBT}")
     return None
 
 
@@ -377,11 +380,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
     Rule("line numbers", "the copied line numbers were removed", _numbers),
     Rule("marks of a diff", "each line begins with the + of a diff", _marks),
-    Rule(
-        "indentation of the tags",
-        "the body was indented with its tags, and was shifted back",
-        _lead,
-    ),
+    Rule("indentation of the tags", "the body was indented with its tags, and was shifted back", _lead),
     Rule("trailing blanks", "spaces end each of its lines", _trail),
     Rule("hard breaks", "spaces that the file has at the ends of lines were kept", _breaks),
     Rule(

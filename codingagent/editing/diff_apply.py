@@ -9,15 +9,7 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import (
-    body_rules,
-    characters,
-    elisions,
-    indentation,
-    match,
-    nearest,
-    places,
-)
+from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest, places
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Found, Place, Sought
@@ -114,6 +106,10 @@ def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
 _APPLIED_FEWEST_CHARACTERS = 16
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
+_MEANT = (
+    '; if they are intended, send [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with'
+    " [/EDIT_FILE TOKEN]"
+)
 _MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
 
 
@@ -368,13 +364,13 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
     case = BodyCase(lines, ground, Arrival(in_code=hunk.said.is_verbatim or is_kept))
-    case.apply(rules)
+    try:
+        case.apply(rules)
+    except OperationError as fault:
+        raise fault.but(advice=_MEANT) from None
     if case.lines != lines:
-        raise OperationError(
-            f"{hunk.label} looks damaged by the chat: {case.notes[-1]}",
-            advice="; send it again with the characters that the file should contain; if they are intended,"
-            ' send [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]',
-        )
+        how = f"; send it again with the characters that the file should contain{_MEANT}"
+        raise OperationError(f"{hunk.label} looks damaged by the chat: {case.notes[-1]}", advice=how)
 
 
 def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:

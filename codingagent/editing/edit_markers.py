@@ -36,13 +36,11 @@ _OPENING = lazy_pattern(
 _MIDDLE = lazy_pattern(r"[ \t]*(={4,9})[ \t]*")
 _BASE = lazy_pattern(r"[ \t]*(\|{4,9})(?:[ \t].*)?")
 _CLOSING = lazy_pattern(
-    r"[ \t]*(?:(>{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|\+{4,9}[ \t]*(replace\b[:>]*))[ \t]*",
-    re.IGNORECASE,
+    r"[ \t]*(?:(>{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|\+{4,9}[ \t]*(replace\b[:>]*))[ \t]*", re.IGNORECASE
 )
 # Cheap, and true of every text that has an opening.
 _HINT = lazy_pattern(
-    r"<<<<|----[ \t]*(?:search|find)|(?:&(?:lt|#0*60|#x0*3c);){4}|(?:\\<){4}|(?:\\-){4}",
-    re.IGNORECASE,
+    r"<<<<|----[ \t]*(?:search|find)|(?:&(?:lt|#0*60|#x0*3c);){4}|(?:\\<){4}|(?:\\-){4}", re.IGNORECASE
 )
 _ENCODED = lazy_pattern(r"[ \t]*&(?:lt|gt|#)", re.IGNORECASE)
 _ESCAPED = lazy_pattern(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")

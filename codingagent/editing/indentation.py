@@ -24,7 +24,7 @@ _STARS = ("/*", "* ", "*", "*/")
 CLOSER = lazy_pattern(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
 )
-_OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+_OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|(?<!include )<[a-z][^<>/]*>[ \t]*$")
 _STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")
 
 

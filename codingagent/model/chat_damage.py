@@ -38,13 +38,11 @@ class Damage(Enum):
     ANGLES = "HTML entities in place of <, > and &"
     QUOTES = "typographic quotes"
     BLANKS = "no-break spaces"
-    SOFT_HYPHENS = "soft hyphens"
     ZERO_WIDTH = "zero-width characters"
     BRACKETS = "full-width brackets"
     LINKS = "links in place of file names"
     HYPHENS = "no-break hyphens"
     DASHES = "typographic dashes and dots"
-    BREAKS = "<br> at the ends of lines"
     CITATIONS = "citation marks"
     DIRECTION = "direction marks"
     CONTROLS = "control characters written out"
@@ -75,14 +73,16 @@ class Arrival(Struct, frozen=True):
     """How a text came through a chat, as far as the answer around it shows.
 
     `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
-    every line of the text has too: it may be the chat's or the text's own. `in_code` means that
-    it came in a code block, where spaces are not lost; `is_spaced` that a blank line follows every
-    line of the answer; `is_one_line` that it is on one line with its tags. `kept` is what the bodies
-    before it prove to have arrived unchanged.
+    every line of the text has too: it may be the chat's or the text's own. `is_moved` means that
+    all above it is indented this way. `in_code` means that it came in a code block, where spaces
+    are not lost; `is_spaced` that a blank line follows every line of the answer; `is_one_line` that
+    it is on one line with its tags. `kept` is what the bodies before it prove to have arrived
+    unchanged.
     """
 
     way: Channel = UNHARMED
     lead: str = ""
+    is_moved: bool = False
     in_code: bool = False
     is_spaced: bool = False
     is_one_line: bool = False
@@ -104,7 +104,6 @@ ENTITY = lazy_pattern(
 
 TYPOGRAPHIC = lazy_pattern("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = lazy_pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
-SOFT_HYPHEN = lazy_pattern("\u00ad")
 ZERO_WIDTH = lazy_pattern("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
 # Persian, the languages of India and emoji are written with the joiners.
 _NO_JOINER = lazy_pattern("[\u200b\u2060\ufeff\u00ad]")
@@ -147,7 +146,12 @@ _with_plain_dashes = _translating({"—": "--", "…": "..."})
 
 def with_plain_blanks(text: str) -> str:
     """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
+<<<<<<< HEAD
     return text if text.isascii() and "&nbsp;" not in text else ODD_BLANK.sub(" ", text)
+=======
+    text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
+    return text if text.isascii() else text.translate(_BLANKS)
+>>>>>>> evidence
 
 
 LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
@@ -206,7 +210,6 @@ _ESCAPED = "`*_[]"
 ROWS = (
     DamageRow(Damage.CITATIONS, citations.ANY, citations.without, ""),
     DamageRow(Damage.DIRECTION, MARGIN, without_direction, ""),
-    DamageRow(Damage.SOFT_HYPHENS, SOFT_HYPHEN, without_soft_hyphens, ""),
     DamageRow(Damage.ZERO_WIDTH, _NO_JOINER, _without_zero_width_blanks, ""),
     DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
     DamageRow(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),

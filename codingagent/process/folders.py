@@ -50,11 +50,7 @@ _REPOSITORY_LIMIT = 400
 
 
 def tool_folders(
-    path: str,
-    home: Path,
-    workspace: Path,
-    prefixes: Iterable[str] = (),
-    programs: Iterable[Path] = (),
+    path: str, home: Path, workspace: Path, prefixes: Iterable[str] = (), programs: Iterable[Path] = ()
 ) -> list[Path]:
     """Return the real folders of the programs on PATH and of what they need to run.
 
@@ -289,10 +285,7 @@ class CredentialSearch:
         self._known: dict[tuple[str, bool], tuple[tuple[int, int, int], list[str], list[str]]] = {}
 
     def hidden_in(
-        self,
-        folders: AbstractSet[Path],
-        passed_over: Path,
-        data: AbstractSet[Path] = frozenset(),
+        self, folders: AbstractSet[Path], passed_over: Path, data: AbstractSet[Path] = frozenset()
     ) -> list[Path]:
         """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost.
 

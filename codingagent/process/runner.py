@@ -123,12 +123,7 @@ class Runner:
             self._supervisor = process, ours
 
     def run(
-        self,
-        command: str,
-        folder: int | str,
-        timeout_s: float | None,
-        show: Show,
-        extras: Extras = PLAIN,
+        self, command: str, folder: int | str, timeout_s: float | None, show: Show, extras: Extras = PLAIN
     ) -> Outcome:
         """Run a shell line and return its outcome; pass the output to `show` as it arrives.
 

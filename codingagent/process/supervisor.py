@@ -147,11 +147,7 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 
 
 def _run(
-    order: "dict[str, Any]",
-    control: socket.socket,
-    wakeup: int,
-    handles: tuple[int, ...],
-    slot: Slot,
+    order: "dict[str, Any]", control: socket.socket, wakeup: int, handles: tuple[int, ...], slot: Slot
 ) -> dict[str, object]:
     """Start the command, wait for its end, end all that it left running; return the report."""
     started = time.monotonic()

@@ -142,12 +142,7 @@ def decoded(data: bytes) -> str:
 
 
 def run(
-    command: str,
-    folder: str,
-    variables: Variables,
-    limits: CommandLimits,
-    show: Show,
-    extras: Extras,
+    command: str, folder: str, variables: Variables, limits: CommandLimits, show: Show, extras: Extras
 ) -> Outcome:
     """Run a command and return its outcome; what it started has ended then, also at a KeyboardInterrupt."""
     if folder.startswith("\\\\"):

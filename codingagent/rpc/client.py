@@ -29,13 +29,7 @@ _ANSWER_LIMIT_BYTES = 64 * 2**20
 _GREETING_LIMIT_BYTES = 256
 
 # Not there yet: the file, the listener or the guest.
-_NOT_YET = (
-    FileNotFoundError,
-    ConnectionRefusedError,
-    ConnectionResetError,
-    TimeoutError,
-    BlockingIOError,
-)
+_NOT_YET = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError, BlockingIOError)
 T = TypeVar("T")
 Patience = float | EllipsisType | None
 """How long a call waits, in seconds; None: without limit; ...: as the client does by default."""
@@ -311,10 +305,7 @@ def _typed(result: Any, kind: type[T], name: str = "") -> T:
 
 
 def _ask(
-    connection: socket.socket,
-    line: bytes,
-    timeout_s: float | None,
-    limit_bytes: int = _ANSWER_LIMIT_BYTES,
+    connection: socket.socket, line: bytes, timeout_s: float | None, limit_bytes: int = _ANSWER_LIMIT_BYTES
 ) -> bytes:
     """Send a line and return the one that answers it, without its end if the server closed.
 

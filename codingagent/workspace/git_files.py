@@ -191,10 +191,7 @@ def history(root: Path, git: Git) -> list[PastCommit]:
     git reads the objects alone, with an empty directory of ours: no configuration, hook, attribute or remote
     of the repository takes effect.
     """
-    with (
-        repository_of(root) as found,
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name,
-    ):
+    with repository_of(root) as found, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         head = found.head() if found else ""
         if found is None or not _COMMIT.fullmatch(head):
             return []

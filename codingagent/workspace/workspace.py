@@ -291,10 +291,7 @@ class Workspace(PathWalk):
 
         Beyond 64 MiB, the digest covers a file's beginning, size and modification time.
         """
-        with (
-            contextlib.suppress(dirfd.NotFoundError),
-            self._walk(path, follow_last=follow_last) as place,
-        ):
+        with contextlib.suppress(dirfd.NotFoundError), self._walk(path, follow_last=follow_last) as place:
             found = place.folder.lstat(place.name)
             if found is None:
                 return None

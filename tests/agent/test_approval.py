@@ -244,10 +244,7 @@ def test_what_can_not_be_done_is_refused_before_anyone_is_asked(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("policy", "kinds"),
-    [
-        ("restrictive", [Denied, Denied, Denied]),
-        ("permissive", [FileCreated, FileCreated, CommandRan]),
-    ],
+    [("restrictive", [Denied, Denied, Denied]), ("permissive", [FileCreated, FileCreated, CommandRan])],
 )
 def test_the_presets_hold(tmp_path: Path, policy: str, kinds: list[type]) -> None:
     """Design, policy: restrictive: read-only, no shell; permissive: asks nothing."""

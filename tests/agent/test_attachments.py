@@ -70,12 +70,7 @@ def new(folder: Path, *patterns: str) -> tuple[int, str, str]:
 )
 @pytest.mark.one_in(3)
 def test_files_are_found_from_the_current_folder_or_the_workspace(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    pattern: str,
-    current: str,
-    path: str,
-    text: str,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, current: str, path: str, text: str
 ) -> None:
     """README, say: a path, a folder or a glob, from where the person stands or from the root."""
     monkeypatch.chdir(folder / current)

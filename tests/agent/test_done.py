@@ -144,10 +144,7 @@ FAILING = command("echo 'FAILED test_b.py::test_b - x'; exit 1")
     [
         (create("test_b.py", "x = 1") + FAILING, False),
         (create("b.py", "x = 1") + FAILING, True),  # the test is not its own
-        (
-            create("test_b.py", "x = 1") + command("echo test_b.py; exit 1"),
-            True,
-        ),  # it names no test
+        (create("test_b.py", "x = 1") + command("echo test_b.py; exit 1"), True),  # it names no test
         (FAILING + create("test_b.py", "x = 1"), True),  # what it says is no longer so
         (create("test_b.py", "x = 1") + FAILING + create("b.py", "x = 1"), True),
     ],

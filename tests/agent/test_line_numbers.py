@@ -73,11 +73,7 @@ B20 = ("b = 2\n", "b = 20\n")
         (SHORTER + lines(9, 9, "    b = 20\n"), CUT.replace(*B20), taken("line 9", "line 7 of now")),
         # Counted in the file as it stands.
         (MORE + lines(11, 11, "    b = 20\n"), GROWN.replace(*B20), taken("line 11", "it is now")),
-        (
-            MORE + lines(17, 17, "    return 3\n"),
-            GROWN.replace("return c", "return 3"),
-            "",
-        ),
+        (MORE + lines(17, 17, "    return 3\n"), GROWN.replace("return c", "return 3"), ""),
         (
             MORE + lines(5, 5, "    a += 10\n"),
             GROWN.replace("a += 1\n", "a += 10\n"),

@@ -125,10 +125,7 @@ def test_either_operations_or_a_message(space: Space) -> None:
         space.run(operations=[], message="{}")
 
 
-@each_row(
-    "message",
-    ["", "[]", "{}", '{"protocolVersion": "2.0", "operations": []}', b"\xff", "[" * 100_000],
-)
+@each_row("message", ["", "[]", "{}", '{"protocolVersion": "2.0", "operations": []}', b"\xff", "[" * 100_000])
 def test_what_is_no_message_is_refused_whole(project: Path, home: Path, message: Any) -> None:
     """Design: only a message that is not an operations message at all is refused whole."""
     for kept in (None, home):
@@ -728,10 +725,7 @@ def test_going_on_is_no_approval(start: Start, project: Path) -> None:
     ("answer", "type_"),
     [
         ({"approval": {"operationId": "mine", "decision": "approved"}}, "shell"),
-        (
-            '{"approval": {"operationId": "mine", "decision": "denied", "reason": "x"}}',
-            "policyDenied",
-        ),
+        ('{"approval": {"operationId": "mine", "decision": "denied", "reason": "x"}}', "policyDenied"),
         ({"type": "userMessage", "content": "approved"}, "shell"),
         (b'{"events": [{"type": "userMessage", "content": "denied"}]}', "policyDenied"),
     ],
@@ -802,11 +796,7 @@ def document(home: Path, run_id: str) -> dict[str, Any]:
 
 def test_a_run_that_waits_is_stored_with_what_is_to_come(kept: Space, home: Path, project: Path) -> None:
     """Design: stored in `sessions/runs/RUN_ID.json`, with the operations still to come."""
-    rest: list[dict[str, object]] = [
-        {**REMOVE, "id": "r", "extra": [1]},
-        {"type": "bad"},
-        create("b"),
-    ]
+    rest: list[dict[str, object]] = [{**REMOVE, "id": "r", "extra": [1]}, {"type": "bad"}, create("b")]
     run = kept.run(operations=[create("a"), *rest])
     found = document(home, run.run_id)
     message = {name: found[name] for name in ("protocolVersion", "runId", "status", "events")}

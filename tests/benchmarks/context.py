@@ -138,11 +138,7 @@ def task_of(repository: Path, name: str, message: str, blobs: dict[str, str | No
 
 
 def _task(
-    repository: Path,
-    name: str,
-    message: str,
-    hunks: tuple[Hunk, ...],
-    blobs: dict[str, str | None],
+    repository: Path, name: str, message: str, hunks: tuple[Hunk, ...], blobs: dict[str, str | None]
 ) -> Task:
     texts = _texts(repository, f"{name}^", blobs)
     may_go = tuple(hunk for hunk in hunks if hunk.path in texts)
@@ -279,11 +275,7 @@ def take(task: Task, repository: str, figures: Figures) -> None:
     _take_list(task, ranked, figures)
     _take_blocks(task, asked, figures)
     by_text = sorted(
-        zip(
-            rank.bm25(asked, [row.counts for row in rows], [row.size for row in rows]),
-            rows,
-            strict=True,
-        ),
+        zip(rank.bm25(asked, [row.counts for row in rows], [row.size for row in rows]), rows, strict=True),
         key=lambda each: (-each[0], each[1].path),
     )
     order = [rank.Ranked(row.path, score) for score, row in by_text]

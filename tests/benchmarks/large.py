@@ -34,16 +34,7 @@ def sizes() -> Iterator[Figure]:
         _run("git", "init", "-q", str(root / "git"))
         git = ("git", f"--git-dir={root / 'git' / '.git'}", f"--work-tree={workspace}")
         add = milliseconds(partial(_run, *git, "add", "-A"))
-        who = (
-            "-c",
-            "user.name=x",
-            "-c",
-            "user.email=x@y",
-            "-c",
-            "maintenance.auto=0",
-            "-c",
-            "gc.auto=0",
-        )
+        who = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "maintenance.auto=0", "-c", "gc.auto=0")
         _run(*git, *who, "commit", "-qm", "x")
         status = median(milliseconds(partial(_run, *git, "status", "-s")) for _ in range(_TURNS))
         ours = _agent(root / "home")

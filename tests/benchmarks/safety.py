@@ -85,12 +85,7 @@ def supervised_true() -> Iterator[Figure]:
         with contextlib.closing(runner):
             a, b = interleaved(ours, bare, 100)
         yield Figure(
-            "an unsandboxed `true` beyond `sh -c true`",
-            f"{a:.2f} ms",
-            f"{b:.2f} ms",
-            a - b,
-            4,
-            "ms",
+            "an unsandboxed `true` beyond `sh -c true`", f"{a:.2f} ms", f"{b:.2f} ms", a - b, 4, "ms"
         )
 
 
@@ -155,10 +150,7 @@ def peak_kb() -> int:
 
 def flood() -> Iterator[Figure]:
     """Design, commands: output is read as it comes and held in bounded memory."""
-    with (
-        folder() as root,
-        contextlib.closing(Runner(Unconfined(), {"PATH": "/usr/bin:/bin"})) as runner,
-    ):
+    with folder() as root, contextlib.closing(Runner(Unconfined(), {"PATH": "/usr/bin:/bin"})) as runner:
         runner.run("true", str(root), 30, lambda _: None)
         # The peak so far is forgotten (proc(5)): what came before must not hide this.
         Path("/proc/self/clear_refs").write_text("5", "utf-8")

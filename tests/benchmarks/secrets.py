@@ -71,15 +71,7 @@ def credsweeper(texts: Texts) -> Findings:
     with tempfile.TemporaryDirectory() as name:
         folder, report = Path(name) / "texts", Path(name) / "report.json"
         list(_written(texts, folder))
-        line = [
-            sys.executable,
-            "-m",
-            "credsweeper",
-            "--path",
-            str(folder),
-            "--save-json",
-            str(report),
-        ]
+        line = [sys.executable, "-m", "credsweeper", "--path", str(folder), "--save-json", str(report)]
         subprocess.run(line, check=True, capture_output=True)
         for credential in json.loads(report.read_text("utf-8")) if report.exists() else []:
             for each in credential["line_data_list"]:

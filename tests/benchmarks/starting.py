@@ -52,11 +52,7 @@ def starts() -> Iterator[Figure]:
         peer = [sys.executable, str(ten), "World"]
         for word in ("--version", "--help"):
             yield _figure(
-                f"`{word}` against a typer program of ten lines",
-                [_ours(), word],
-                peer,
-                folder,
-                1.15,
+                f"`{word}` against a typer program of ten lines", [_ours(), word], peer, folder, 1.15
             )
         tree = folder / "tree"
         _plant(tree)
@@ -66,11 +62,7 @@ def starts() -> Iterator[Figure]:
         new += [str(tree), "Say what this does"]
         name = f"`new --no-wait` on {_FILES:,} files"
         yield _figure(
-            f"{name} against importing typer and pydantic",
-            new,
-            [sys.executable, str(model)],
-            folder,
-            1.4,
+            f"{name} against importing typer and pydantic", new, [sys.executable, str(model)], folder, 1.4
         )
         others = {
             "files-to-prompt": ["files-to-prompt", str(tree), "-o", str(folder / "prompt.txt")],

@@ -10,24 +10,12 @@ from msgspec.structs import replace
 
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer, Question
-from codingagent.model.journal_entries import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    ProtectedSettled,
-    TurnEnded,
-)
+from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, ProtectedSettled, TurnEnded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from tests.helpers import LiveSession, Told, conversation_in, live_session, watcher
-from tests.killing import (
-    command_line_here,
-    has_lines,
-    kill_when,
-    lines_of,
-    no_halves,
-    tree,
-)
+from tests.killing import command_line_here, has_lines, kill_when, lines_of, no_halves, tree
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="the commands are a POSIX shell's"),
@@ -250,9 +238,7 @@ def test_what_was_agreed_to_beforehand_is_not_asked_about_again(tmp_path: Path) 
     assert settled(live) == []
 
 
-def test_a_command_that_changes_what_an_operation_was_allowed_to_write_is_asked_about(
-    tmp_path: Path,
-) -> None:
+def test_a_command_that_changes_what_an_operation_was_allowed_to_write_is_asked_about(tmp_path: Path) -> None:
     live = sit_down(tmp_path)
     person = Person(Answer("yes"), Answer("no"))
     take(live, '[CREATE_FILE path=".envrc"]\ngood\n[/CREATE_FILE]\n' + PYTHON, person)

@@ -22,20 +22,7 @@ pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is
 
 _NAMES = st.sampled_from(["a", "b", "in", "out", "a.o", "é.o", "#a", "x ", "[", "new\nline", "-", "A"])
 _PATHS = st.lists(st.lists(_NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8)
-_LINES = [
-    "*.o",
-    "/a",
-    "out/",
-    "!a.o",
-    "b/**",
-    "in/*",
-    "!/in/b",
-    "**/x\\ ",
-    "[[]",
-    "é*",
-    "*\n!*/",
-    "-",
-]
+_LINES = ["*.o", "/a", "out/", "!a.o", "b/**", "in/*", "!/in/b", "**/x\\ ", "[[]", "é*", "*\n!*/", "-"]
 _RULES = st.lists(st.sampled_from(_LINES), max_size=4).map("\n".join)
 _PLACES = ("top", "nested", "below", "none")
 

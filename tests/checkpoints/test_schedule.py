@@ -170,11 +170,7 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
         assert reader.answers == []
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
-        assert [(record.sequence, record.before) for record in taken] == [
-            (1, True),
-            (1, False),
-            (2, False),
-        ]
+        assert [(record.sequence, record.before) for record in taken] == [(1, True), (1, False), (2, False)]
         assert taken[1].name == taken[2].name
 
 

@@ -142,12 +142,7 @@ def tree(root: Path) -> Tree:
 def git(folder: Path, *words: str) -> str:
     """Runs the person's git, with nobody's settings."""
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    variables = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **names,
-    }
+    variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", **names}
     done = subprocess.run(
         ["git", "-c", "init.defaultBranch=main", *words],
         cwd=folder, env=variables, capture_output=True, text=True, check=True,
@@ -297,13 +292,7 @@ def test_links_are_kept_as_links(yard: Yard) -> None:
     """Design, checkpoints: links to outside, dangling ones and loops are kept, never followed."""
     yard.write("in", "in")
     empty = yard.take()
-    targets = {
-        "out": "../out/secret",
-        "folder": "../out",
-        "gone": "nowhere",
-        "loop": "loop",
-        "in2": "in",
-    }
+    targets = {"out": "../out/secret", "folder": "../out", "gone": "nowhere", "loop": "loop", "in2": "in"}
     for name, target in targets.items():
         (yard.root / name).symlink_to(target)
     full = yard.take()
@@ -462,12 +451,7 @@ def test_what_was_ignored_before_is_not_removed(yard: Yard) -> None:
     (yard.root / ".gitignore").unlink()
     yard.write("made", "made")
     new = yard.checkpoints.take().id
-    expected = {
-        ".env": "left_out",
-        "build/out": "left_out",
-        ".gitignore": "deleted",
-        "made": "added",
-    }
+    expected = {".env": "left_out", "build/out": "left_out", ".gitignore": "deleted", "made": "added"}
     assert yard.kinds(old, new) == expected
     restored = yard.back_to(old)
     assert [left.path for left in restored.left_alone] == [".env", "build/out"]
@@ -1086,13 +1070,7 @@ def test_unchanged_content_is_stored_once(yard: Yard) -> None:
 
 @pytest.mark.parametrize(
     "leftover",
-    [
-        "refs/heads/main.lock",
-        "index.lock",
-        "HEAD.lock",
-        "objects/pack/tmp_pack_x",
-        "index.empty.new",
-    ],
+    ["refs/heads/main.lock", "index.lock", "HEAD.lock", "objects/pack/tmp_pack_x", "index.empty.new"],
 )
 def test_what_a_kill_left_is_removed(yard: Yard, leftover: str) -> None:
     """Design, nothing is lost: a stale lock does not keep us from going on."""
@@ -1172,10 +1150,7 @@ def test_a_damaged_store_is_set_aside(yard: Yard, damage: str) -> None:
         lost = stored_in(yard, "rev-parse", name).decode().strip()
         (objects / lost[:2] / lost[2:]).unlink()
     yard.again()
-    if damage in (
-        "objects",
-        "commit",
-    ):  # else only the way to the latest commit, or its files, is lost
+    if damage in ("objects", "commit"):  # else only the way to the latest commit, or its files, is lost
         with pytest.raises(WorkError, match=r"^the checkpoint '[0-9a-f]+' can't be read from .*$"):
             yard.checkpoints.changes(old, new)
     yard.write("d/a", "three")
@@ -1377,11 +1352,7 @@ def test_the_diff_is_plain_and_unified(yard: Yard) -> None:
 NAMES = st.sampled_from(["a", "b", "c", "d e", "ü", "-x"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 WHATS = st.one_of(
-    st.tuples(
-        st.just("file"),
-        st.binary(max_size=60),
-        st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o777]),
-    ),
+    st.tuples(st.just("file"), st.binary(max_size=60), st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o777])),
     st.tuples(st.just("link"), st.sampled_from([b"a", b"../out", b"nowhere", b"."]), st.just(0)),
 )
 TREES = st.dictionaries(PATHS, WHATS, max_size=12)
@@ -1409,9 +1380,7 @@ def lay(root: Path, wanted: dict[str, tuple[str, bytes, int]]) -> None:
 @fewer_examples(3)
 @given(first=TREES, second=TREES, gone=st.randoms(use_true_random=False))
 def test_there_and_back_again(
-    first: dict[str, tuple[str, bytes, int]],
-    second: dict[str, tuple[str, bytes, int]],
-    gone: random.Random,
+    first: dict[str, tuple[str, bytes, int]], second: dict[str, tuple[str, bytes, int]], gone: random.Random
 ) -> None:
     """Design, undo: what comes back is byte for byte what was, and so is what was undone."""
     with tempfile.TemporaryDirectory() as folder:

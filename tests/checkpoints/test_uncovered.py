@@ -74,10 +74,7 @@ def test_what_tools_make_again_is_not_said_and_the_rest_once(tmp_path: Path) -> 
             again.answer(command(line))
         told = [each.text for each in again.notices if isinstance(each, Remark)]
     here = "undo does not cover what commands changed here: "
-    assert [each for each in told if here in each] == [
-        f"{here}run.log (ignored)",
-        f"{here}old.log (ignored)",
-    ]
+    assert [each for each in told if here in each] == [f"{here}run.log (ignored)", f"{here}old.log (ignored)"]
 
 
 @pytest.mark.deep  # with a smaller limit in test_store.py

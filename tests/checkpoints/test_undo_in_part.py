@@ -47,9 +47,7 @@ def turns_undone(home: Path) -> str:
     return command_line(home, "show", session_id).stdout
 
 
-def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(
-    tmp_path: Path,
-) -> None:
+def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(tmp_path: Path) -> None:
     """Design, undo: an undo that could restore nothing is none; nor is such a redo."""
     home = tmp_path / "home"
     with small_disk(home / "workspace") as mount_again:

@@ -118,10 +118,7 @@ def test_an_undo_that_is_killed_is_finished(tmp_path: Path, seed: int, tier: str
         sequence = live.conversation.session.sequence
     turns = chance.choice([1, 2])
     before, after = stages[-1 - turns], stages[-1]
-    steps = [
-        (("undo", "--turns", str(turns)), after, before),
-        (("undo", "--redo"), before, after),
-    ]
+    steps = [(("undo", "--turns", str(turns)), after, before), (("undo", "--redo"), before, after)]
     journal = sessions.journal_path(session_id)
     for done, (arguments, old, new) in enumerate(steps):
         killed = kill_somewhere(home, arguments, journal, workspace, (old, new), chance)

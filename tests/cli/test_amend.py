@@ -20,14 +20,7 @@ import pytest
 from codingagent.storage.lock import HomeLock, is_held
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
-from tests.killing import (
-    command_line_here,
-    has_lines,
-    kill_when,
-    lines_of,
-    no_halves,
-    tree,
-)
+from tests.killing import command_line_here, has_lines, kill_when, lines_of, no_halves, tree
 from tests.rows import each_row
 from tests.sandboxes import needs_bwrap
 from tests.warm import start_command
@@ -175,10 +168,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(waiting: P
         (("say", "deadbeef", "is", "meant"), "no session deadbeef"),
         (("say", "run_0123456789ab", "hello"), "is a run"),
         (("refresh", "deadbeef"), "no session deadbeef"),
-        (
-            ("refresh", "run_0123456789ab"),
-            "run_0123456789ab is a run, but this command needs a session",
-        ),
+        (("refresh", "run_0123456789ab"), "run_0123456789ab is a run, but this command needs a session"),
         (("say", "x", "--attach", "missing.py"), "no file in the workspace matches"),
         (("say", "x", "--attach", "../../etc/passwd"), "outside"),
     ],
@@ -247,11 +237,7 @@ def test_json_is_one_object_a_line(waiting: Path) -> None:
     ):
         status, out, err = command_line_here(waiting, *arguments)
         assert (status, err) == (0, "")
-        assert [json.loads(line)["kind"] for line in out.splitlines()] == [
-            kind,
-            "outbox_written",
-            "waiting",
-        ]
+        assert [json.loads(line)["kind"] for line in out.splitlines()] == [kind, "outbox_written", "waiting"]
 
 
 def test_what_was_said_is_shown(waiting: Path) -> None:
@@ -531,9 +517,7 @@ def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
     assert "an earlier answer is already in the inbox" in capsys.readouterr().out
 
 
-def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
-    waiting: Path,
-) -> None:
+def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(waiting: Path) -> None:
     assert run(waiting, "say", "one more thing") == 0
     take(waiting, DONE)
     with holding(waiting, "resume", session_of(waiting)):

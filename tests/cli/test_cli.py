@@ -279,10 +279,7 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Design, workspace: what was opened at the start is what is written, or nothing."""
-    drop(
-        waiting,
-        f"[RUN_COMMAND]\nmv ../workspace ../other; mkdir ../workspace\n[/RUN_COMMAND]\n{CREATE}",
-    )
+    drop(waiting, f"[RUN_COMMAND]\nmv ../workspace ../other; mkdir ../workspace\n[/RUN_COMMAND]\n{CREATE}")
     assert run(waiting, "resume", "--once", "--sandbox", "off") == 1
     assert "was moved or replaced" in capsys.readouterr().err
     assert not (waiting / "other" / "a.txt").exists()
@@ -363,9 +360,7 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
 
 
 @pytest.mark.with_git
-def test_here_works_in_the_current_folder_and_is_found_from_below(
-    tmp_path: Path,
-) -> None:
+def test_here_works_in_the_current_folder_and_is_found_from_below(tmp_path: Path) -> None:
     """Design, command line: new --here; every command finds that home from a subfolder, as git does."""
     below = tmp_path / "src" / "deep"
     below.mkdir(parents=True)
@@ -563,15 +558,10 @@ def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
     assert run(home, "resume", "--once") == 0
 
 
-def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
-    waiting: Path,
-) -> None:
+def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(waiting: Path) -> None:
     """Design, commands: interrupting us ends the command; journal: it is never started again."""
     log = waiting / "workspace" / "log"
-    drop(
-        waiting,
-        "[RUN_COMMAND]\necho started >> log; sleep 60; echo ended >> log\n[/RUN_COMMAND]\n",
-    )
+    drop(waiting, "[RUN_COMMAND]\necho started >> log; sleep 60; echo ended >> log\n[/RUN_COMMAND]\n")
     with started(waiting, "resume") as process:
         wait_until(log.exists)
         process.send_signal(signal.SIGINT)
@@ -641,14 +631,8 @@ def test_config_names_each_setting_and_its_source(waiting: Path) -> None:
     words = ("--home", str(waiting), "config", "--json")
     done = run_here(*words, variables={"CODINGAGENT_CONTEXT_CHARS": "30000"})
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
-    assert (rows["list_entries"]["value"], rows["list_entries"]["origin"]) == (
-        50,
-        "codingagent.toml",
-    )
-    assert (rows["context_chars"]["value"], rows["context_chars"]["origin"]) == (
-        30000,
-        "environment",
-    )
+    assert (rows["list_entries"]["value"], rows["list_entries"]["origin"]) == (50, "codingagent.toml")
+    assert (rows["context_chars"]["value"], rows["context_chars"]["origin"]) == (30000, "environment")
     assert (rows["command_timeout"]["value"], rows["command_timeout"]["origin"]) == (30, "default")
 
 
@@ -707,11 +691,7 @@ BAD_WORDS = [
 
 @each_row(("words", "message"), BAD_WORDS, ids=[" ".join(words) for words, _ in BAD_WORDS])
 def test_wrong_words_get_one_line_and_status_2(
-    waiting: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    message: str,
+    waiting: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     """Design, command line: 2 wrong usage or settings; one line: what, where, what to do."""
     (tmp_path / "binary").write_bytes(b"\xff\x00\x80")
@@ -727,14 +707,8 @@ def test_wrong_words_get_one_line_and_status_2(
 
 
 BAD_SETTINGS = [
-    (
-        "contxt_chars = 1",
-        "codingagent.toml: unknown setting 'contxt_chars'; did you mean 'context_chars'?",
-    ),
-    (
-        "context_chars = 'many'",
-        "codingagent.toml: context_chars is 'many'; it must be a whole number",
-    ),
+    ("contxt_chars = 1", "codingagent.toml: unknown setting 'contxt_chars'; did you mean 'context_chars'?"),
+    ("context_chars = 'many'", "codingagent.toml: context_chars is 'many'; it must be a whole number"),
     ("context_chars = 3", "it must be a whole number from 10000 up"),
     ("pass_env = 'A'", "pass_env is 'A'; it must be a list of names"),
     ("= broken", "codingagent.toml can't be read"),

@@ -435,10 +435,7 @@ def test_what_a_formatting_hook_made_of_the_files_is_committed(repository: Repos
     assert repository.git("show", "HEAD:cart.py") == formatted
     assert repository.git("show", "HEAD:new.py") == "n = 1\n"
     assert (repository.root / "cart.py").read_text() == own + formatted
-    assert [repository.git("show", f":{name}") for name in ("other.txt", "staged.txt")] == [
-        "o\n",
-        "z=1\n",
-    ]
+    assert [repository.git("show", f":{name}") for name in ("other.txt", "staged.txt")] == ["o\n", "z=1\n"]
     theirs = [" M other.txt", "A  staged.txt"]
     assert repository.status == [" M cart.py"] * bool(own) + theirs
     undone = run_here("undo", folder=repository.root).stdout
@@ -808,13 +805,7 @@ def test_a_working_tree_has_the_files_that_are_named_here(repository: Repository
         words = ("new", "--worktree", branch, f"--attach={attached}", "--file=../../task.txt")
         return run_here(*words, "--no-wait", folder=repository.root / "sub")
 
-    names = (
-        "docs/guide.md",
-        "docs/../docs/guide.md",
-        "docs/**",
-        "docs",
-        str(tmp_path / "way/sub/docs"),
-    )
+    names = ("docs/guide.md", "docs/../docs/guide.md", "docs/**", "docs", str(tmp_path / "way/sub/docs"))
     absolute = (repository.top / "sub/docs/guide.md", tmp_path / "r-b0" / "sub/docs/guide.md")
     for number, name in enumerate([*names, *map(str, absolute)]):
         branch = "b0" if "r-b0" in name else f"b{number}"

@@ -71,10 +71,7 @@ def test_a_paste_in_pieces_is_one_whatever_the_first_was_taken_for() -> None:
     console = Console((0, first), (0.01, keys("x" * 1000)), (0.04, keys("[END]")), (0.07, keys("\r")))
 
     [paste] = console.all_keys()
-    assert (paste.key, paste.data) == (
-        Keys.BracketedPaste,
-        "[REPLY]\r[DONE]" + "x" * 1000 + "[END]\r",
-    )
+    assert (paste.key, paste.data) == (Keys.BracketedPaste, "[REPLY]\r[DONE]" + "x" * 1000 + "[END]\r")
 
 
 def test_an_enter_after_quick_typing_is_an_enter() -> None:

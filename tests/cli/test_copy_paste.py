@@ -229,13 +229,7 @@ def test_without_a_clipboard_the_remedy_is_said(live: LiveSession) -> None:
     assert status == 1
     assert "attach the file itself" in seen
     # In the words of doctor, and of no library.
-    nothing = {
-        "DISPLAY": "",
-        "TMUX": "",
-        "SSH_TTY": "",
-        "SSH_CONNECTION": "",
-        "WAYLAND_DISPLAY": "",
-    }
+    nothing = {"DISPLAY": "", "TMUX": "", "SSH_TTY": "", "SSH_CONNECTION": "", "WAYLAND_DISPLAY": ""}
     doctor = run_here("doctor", "--json", folder=live.root, variables=nothing)
     found = {entry["name"]: entry for entry in map(json.loads, doctor.stdout.splitlines())}
     detail, remedy = (str(found["clipboard"][name]) for name in ("detail", "remedy"))
@@ -307,9 +301,7 @@ def watching(live: LiveSession) -> Iterator[tuple["subprocess.Popen[str]", IO[st
         yield process, process.stdout
 
 
-def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
-    live: LiveSession,
-) -> None:
+def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(live: LiveSession) -> None:
     """`--clipboard` takes only text that has a block of ours for this session."""
     session_id = live.request.name[:8]
     with watching(live) as (process, out):

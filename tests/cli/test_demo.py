@@ -28,13 +28,7 @@ def test_its_files_are_somebodys_project() -> None:
 def test_what_fails_first_is_what_the_answer_mends() -> None:
     """A project's Python has no package of ours: -S leaves all packages out."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-S",
-            "-B",
-            *["-m", "unittest", "discover", "-s", "tests", "-t", "."],
-        ],
+        [sys.executable, "-I", "-S", "-B", *["-m", "unittest", "discover", "-s", "tests", "-t", "."]],
         cwd=DEMO / "workspace",
         capture_output=True,
         text=True,

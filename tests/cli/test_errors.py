@@ -165,12 +165,7 @@ def test_a_policy_beside_the_workspace_is_not_in_it(tmp_path: Path, monkeypatch:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the names of files are in UTF-8")
 def test_a_locale_that_cannot_write_a_name_costs_one_block(tmp_path: Path) -> None:
     """Names of files are in the locale's encoding: one that it lacks is refused, and the turn goes on."""
-    variables = {
-        "LC_ALL": "C",
-        "PYTHONUTF8": "0",
-        "PYTHONCOERCECLOCALE": "0",
-        "HOME": str(tmp_path),
-    }
+    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": str(tmp_path)}
 
     def run_there(*words: str) -> "subprocess.CompletedProcess[str]":
         line = [sys.executable, "-m", "codingagent", "--home", str(tmp_path / "h"), *words]

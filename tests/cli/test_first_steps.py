@@ -173,10 +173,7 @@ def test_what_a_request_shows_only_in_part_is_said_before_it_is_sent(
 
 
 def test_context_before_the_first_session_looks_where_new_here_would(
-    project: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is when one wants it; it leaves nothing behind."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

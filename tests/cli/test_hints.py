@@ -147,15 +147,7 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
     """What would fail is not advised."""
     shutil.rmtree(project / ".git")
     for number, path in enumerate((os.environ["PATH"], "/nowhere")):
-        words = [
-            "new",
-            "--here",
-            "--sandbox",
-            "off",
-            "--reply-with",
-            f"cat {project}/answer",
-            "task",
-        ]
+        words = ["new", "--here", "--sandbox", "off", "--reply-with", f"cat {project}/answer", "task"]
         (project / "answer").write_text(
             f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]\n[DONE]\n[/DONE]\n'
         )

@@ -105,11 +105,7 @@ def test_what_was_typed_before_is_discarded(before: str, found: bool) -> None:
 
 @pytest.mark.parametrize(
     "pieces",
-    [
-        ("eas", "y\n", "a", "\n"),
-        ("some text\n", "y\n"),
-        ("\x1b[200~a text\n", "y\n", "\x1b[20", "1~", "a\n"),
-    ],
+    [("eas", "y\n", "a", "\n"), ("some text\n", "y\n"), ("\x1b[200~a text\n", "y\n", "\x1b[20", "1~", "a\n")],
 )
 def test_what_is_still_on_its_way_is_discarded_too(pieces: tuple[str, ...]) -> None:
     """A line typed across the moment of the question, a paste that comes in pieces: no half is an answer."""

@@ -42,8 +42,7 @@ def test_a_clock_tells_the_day_only_if_it_is_another() -> None:
 
 
 @each_row(
-    ("seconds", "said"),
-    [(0.04, "0.0 s"), (3.21, "3.2 s"), (75, "75 s"), (600, "10 min"), (9000, "2 h")],
+    ("seconds", "said"), [(0.04, "0.0 s"), (3.21, "3.2 s"), (75, "75 s"), (600, "10 min"), (9000, "2 h")]
 )
 def test_a_duration_is_no_more_exact_than_it_matters(seconds: float, said: str) -> None:
     """Nobody needs milliseconds of minutes."""
@@ -87,10 +86,7 @@ def test_a_table_is_folded_and_then_taken_apart() -> None:
     def drawn(look: Look, *, cuts: bool = False) -> list[str]:
         return layout.plain_lines(layout.table(headings, rows, look, cuts=cuts)).splitlines()
 
-    assert drawn(WIDE) == [
-        "session   state  task",
-        "a1b2c3d4  done   a text that needs some room",
-    ]
+    assert drawn(WIDE) == ["session   state  task", "a1b2c3d4  done   a text that needs some room"]
     assert drawn(Look(38, has_marks=True)) == [
         "session   state  task",
         "a1b2c3d4  done   a text that needs",

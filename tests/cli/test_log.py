@@ -2,15 +2,7 @@
 
 from codingagent.cli.layout import PIPE, text_of
 from codingagent.cli.record_words import lines_of
-from codingagent.model.events import (
-    CommandRan,
-    Denied,
-    Event,
-    FileRequested,
-    Finished,
-    MessageShown,
-    Refused,
-)
+from codingagent.model.events import CommandRan, Denied, Event, FileRequested, Finished, MessageShown, Refused
 from codingagent.model.journal_entries import (
     AnswerSetAside,
     AnswerTaken,
@@ -49,10 +41,7 @@ def told(record: Record) -> list[str]:
         (AnswerTaken(1, "a.txt", "", AT, operations=2), ["answer 1: 2 operations, kept as a.txt"]),
         # As in journals from before this was recorded.
         (AnswerTaken(1, "a.txt", "", AT), ["answer 1: kept as a.txt"]),
-        (
-            AnswerSetAside("x.txt", "it is old", AT),
-            ["x.txt rejected: it is old (moved to inbox/rejected/)"],
-        ),
+        (AnswerSetAside("x.txt", "it is old", AT), ["x.txt rejected: it is old (moved to inbox/rejected/)"]),
         (RequestWritten(1, AT), ["Request 1"]),
     ],
 )

@@ -112,9 +112,7 @@ def test_a_wrong_review_is_refused_in_words(answer: Path, words: list[str], why:
     assert why in done.stderr
 
 
-def test_what_may_depend_on_a_command_is_shown_with_its_text_and_can_be_left_out(
-    answer: Path,
-) -> None:
+def test_what_may_depend_on_a_command_is_shown_with_its_text_and_can_be_left_out(answer: Path) -> None:
     """As the files are now it fails; once the command has run it would not. What fails anyhow is shown."""
     root = answer.parent.parent
     edit = '[EDIT_FILE path="{}.txt"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'

@@ -165,11 +165,7 @@ def test_events_come_when_they_happen(caller: Caller) -> None:
         assert process.poll() is None
         (caller.workspace / "go").touch()
         out, err = process.communicate(timeout=HANG_S)
-    assert [json.loads(line).get("type") for line in out.splitlines()] == [
-        "shell",
-        "createFile",
-        None,
-    ]
+    assert [json.loads(line).get("type") for line in out.splitlines()] == ["shell", "createFile", None]
     assert (process.returncode, err) == (0, "")
 
 
@@ -277,8 +273,7 @@ def test_policy_by_name_and_by_file(caller: Caller, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--policy", "none"), ("--sandbox", "off", "--secrets", "mask"), ("--secrets", "none")],
+    "words", [("--policy", "none"), ("--sandbox", "off", "--secrets", "mask"), ("--secrets", "none")]
 )
 def test_a_run_that_is_refused_leaves_no_home(caller: Caller, words: tuple[str, ...]) -> None:
     assert caller.call("run", caller.message(), *words) == 2
@@ -406,11 +401,7 @@ def test_one_approval_after_the_other(caller: Caller) -> None:
         ("approve", {"approval": {"operationId": "cleanup", "decision": "approved"}}, "shell"),
         ("approve", {"type": "userMessage", "content": "approved"}, "shell"),
         ("approve", {"type": "userMessage", "content": "denied"}, "policyDenied"),
-        (
-            "deny",
-            {"approval": {"operationId": "cleanup", "decision": "denied"}},
-            "policyDenied",
-        ),
+        ("deny", {"approval": {"operationId": "cleanup", "decision": "denied"}}, "policyDenied"),
     ],
 )
 @pytest.mark.one_in(2)

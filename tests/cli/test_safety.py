@@ -551,11 +551,7 @@ def test_undo_by_force_acts_on_the_turn_that_undo_spoke_of(
     (workspace / "one2.txt").write_text("mine\n")
     before = tree(workspace)
     assert run(waiting, "undo", "--force") == 0
-    assert sorted(path.name for path in workspace.glob("*.txt")) == [
-        "one1.txt",
-        "one2.txt",
-        "two1.txt",
-    ]
+    assert sorted(path.name for path in workspace.glob("*.txt")) == ["one1.txt", "one2.txt", "two1.txt"]
     assert (workspace / "one2.txt").read_text() == "mine\n"
     assert "the user undid turn 2: removed two2.txt\n" in request(waiting)
     # Each of the two can be undone by itself, the last one first.

@@ -46,15 +46,7 @@ def test_a_turn_of_an_edit_and_a_green_check_is_read_at_a_glance(tmp_path: Path)
     home = tmp_path / "home"
     (home / "workspace").mkdir(parents=True)
     (home / "workspace" / "cart.py").write_text(CART, "utf-8")
-    words = [
-        "--home",
-        str(home),
-        "new",
-        "--no-wait",
-        "--sandbox",
-        "off",
-        "Multiply by the quantity",
-    ]
+    words = ["--home", str(home), "new", "--no-wait", "--sandbox", "off", "Multiply by the quantity"]
     assert run_here(*words, "--check", "echo '918 passed in 11.52s'").returncode == 0
     drop(home, EDIT)
     shown = on_terminal(["--home", str(home), "resume", "--once"], 200).text

@@ -16,14 +16,7 @@ import pytest
 from codingagent.cli import main
 from codingagent.process.seccomp import filter_program
 from tests import warm
-from tests.helpers import (
-    REPOSITORY,
-    command_line,
-    new_marker,
-    none_left,
-    processes_with,
-    wait_until,
-)
+from tests.helpers import REPOSITORY, command_line, new_marker, none_left, processes_with, wait_until
 from tests.hosting import Served, served
 from tests.rows import each_row
 from tests.sandboxes import BWRAP, needs_bwrap
@@ -72,10 +65,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["serve", "--tcp", "127.0.0.1:0", "--token-file", "."], ". can't be read: Is a directory"),
         (["serve", "--tcp", "127.0.0.1:0", "--token-file", "no/t"], "no/t can't be written"),
         (["call", "ping", "--tcp", "127.0.0.1:1", "--token-file", "t"], "t can't be read"),
-        (
-            ["serve", "--vsock", "4294967295"],
-            "--vsock is 4294967295; it must be a whole number from 0",
-        ),
+        (["serve", "--vsock", "4294967295"], "--vsock is 4294967295; it must be a whole number from 0"),
         (["serve", "--vsock", "-1"], "--vsock is -1; it must be"),
         (["serve", "--vsock", "x"], "--vsock is 'x'; it must be a whole number from 0 to"),
         (["serve", "--command", "x"], "there is no option --command"),
@@ -98,10 +88,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["call", "ping", "[", "--stdio"], "the params are not JSON: "),
         (["call", "ping", "", "--stdio"], "the params are not JSON: "),
         (["call", "ping", "[" * 100_000, "--stdio"], "the params are not JSON: "),
-        (
-            ["call", "ping", "[NaN]", "--stdio"],
-            "the params are not JSON: invalid character (byte 1)",
-        ),
+        (["call", "ping", "[NaN]", "--stdio"], "the params are not JSON: invalid character (byte 1)"),
         (["call", "ping", "5", "--stdio"], "the params must be a JSON object or array"),
         (["call", "ping", "null", "--stdio"], "the params must be a JSON object or array"),
         (["call", "ping", "--tcp", "x"], "'x' is not HOST:PORT"),
@@ -159,10 +146,7 @@ def test_call_prints_the_result(server: Served, capfd: pytest.CaptureFixture[str
         (["reboot"], "method not found: reboot (code -32601)"),
         (["read_file", '["../a"]'], "invalid params: REJECTED: Path is outside workspace: '../a'"),
         (["read_file", '["missing"]'], "File 'missing' not found (code -32603)"),
-        (
-            ["exec", "{}"],
-            "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?",
-        ),
+        (["exec", "{}"], "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?"),
         (["exec", '["sleep 60"]', "--timeout", "0.1"], "exec gave no answer within 0.1 s"),
     ],
 )
@@ -264,11 +248,7 @@ def test_a_whole_machine_is_permissive_unless_said(
 def test_a_home_of_somebody_else_is_not_served(tmp_path: Path) -> None:
     (tmp_path / "sessions" / "a1b2c3d4").mkdir(parents=True)
     done = warm.run_command(
-        *("serve", "--stdio"),
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
+        *("serve", "--stdio"), cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1

@@ -166,9 +166,7 @@ def test_an_answer_to_a_request_that_waits_no_more_is_not_executed_elsewhere(
     assert (sessions.made, sessions.sequence(sessions.late)) == (["a.txt"], 1)
 
 
-def test_what_is_pasted_goes_to_the_session_that_it_names_or_that_was_named(
-    sessions: Sessions,
-) -> None:
+def test_what_is_pasted_goes_to_the_session_that_it_names_or_that_was_named(sessions: Sessions) -> None:
     def pasted(text: str, *words: str) -> tuple[int, str]:
         with start_command(
             *("--home", str(sessions.home), "paste", *words),

@@ -71,20 +71,10 @@ ASK = (
         "cd ..",
         "% git status",
     ),
-    *(
-        "codingagent new --here 'x'",
-        "codingagent resume",
-        "codingagent approve",
-        "codingagent help safety",
-    ),
+    *("codingagent new --here 'x'", "codingagent resume", "codingagent approve", "codingagent help safety"),
 )
 WORDS = (
-    *(
-        "undo the last edit please",
-        "help me with the parser",
-        "yes, and add a test",
-        "no tests here",
-    ),
+    *("undo the last edit please", "help me with the parser", "yes, and add a test", "no tests here"),
     *(
         "git is what we use for that, not hg",
         "ls prints nothing here: why is that so?",
@@ -221,11 +211,7 @@ def test_close_and_say_mean_the_only_session(tmp_path: Path, capsys: pytest.Capt
         assert run(home, "new", "--no-wait", "--sandbox", "off", task) == 0
     assert run(home, "close") == 2
     said = capsys.readouterr().err
-    assert ("(one)" in said, "(two)" in said, "2 are open; name one of" in said) == (
-        True,
-        True,
-        True,
-    )
+    assert ("(one)" in said, "(two)" in said, "2 are open; name one of" in said) == (True, True, True)
 
 
 def test_a_session_that_is_done_is_shown_and_goes_on_when_told(tmp_path: Path) -> None:

@@ -248,13 +248,7 @@ def test_a_paste_that_never_ends_does_not_lock_the_person_out(home: Path) -> Non
 
 def test_another_session_has_what_this_one_has(home: Path) -> None:
     """`/new`, after a refused one: the options of the command line, also of an earlier command."""
-    given = (
-        "--context=0",
-        "--leave-out=*.md",
-        "--no-conventions",
-        "--check=true",
-        "--protocol=json",
-    )
+    given = ("--context=0", "--leave-out=*.md", "--no-conventions", "--check=true", "--protocol=json")
     assert run(home, "new", "--no-wait", "--sandbox", "off", *given, "first") == 0
     sessions = Sessions(home / "sessions")
     (first,) = (each for each in sessions.ids() if sessions.load(each).task == "first")
@@ -524,9 +518,7 @@ def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:
         assert asked.process.wait(HANG_S) == 0
 
 
-def test_an_answer_that_was_pasted_for_an_earlier_request_is_not_executed_on_the_next(
-    home: Path,
-) -> None:
+def test_an_answer_that_was_pasted_for_an_earlier_request_is_not_executed_on_the_next(home: Path) -> None:
     """It names no request: another terminal took one for the request that was here."""
     with terminal(home, "resume") as asked:
         asked.says(PROMPT)

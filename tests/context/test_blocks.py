@@ -49,58 +49,25 @@ FILES = {
         ),
         ("A",),
     ),
-    "a.rb": (
-        "require 'x'\nclass A\n  def f(a)\n    a.b\n  end\nend",
-        ("A",),
-    ),
-    "a.php": (
-        "<?php\nclass A {\n  public function f($a) {\n    return $a;\n  }\n}",
-        ("A",),
-    ),
+    "a.rb": ("require 'x'\nclass A\n  def f(a)\n    a.b\n  end\nend", ("A",)),
+    "a.php": ("<?php\nclass A {\n  public function f($a) {\n    return $a;\n  }\n}", ("A",)),
     "a.h": (
         "#define X 1\nEXPORT int f(int a);\nstatic const struct t table[] = {\n  1,\n};\nreturn x;",
         ("X", "f", "table"),
     ),
-    "b.go": (
-        "const (\n\tOne = 1\n\tTwo\n)\nfunc f() {\n}",
-        ("One", "Two", "f"),
-    ),
-    "a.kt": (
-        "fun <T> List<T>.second(): T = this[1]\nclass A {\n}",
-        ("second", "A"),
-    ),
+    "b.go": ("const (\n\tOne = 1\n\tTwo\n)\nfunc f() {\n}", ("One", "Two", "f")),
+    "a.kt": ("fun <T> List<T>.second(): T = this[1]\nclass A {\n}", ("second", "A")),
     "a.spec.ts": (
         'describe("a cart", () => {\n})\ntest.each([1])(`x`, f)\nit("is empty", () => {})',
         ("a cart", "is empty"),
     ),
-    "a.css": (
-        ".a, .b {\n  x: 1;\n}\n@media print {\n}",
-        (".a, .b ", "@media print "),
-    ),
-    "a.html": (
-        "{% block body %}\n{% endblock %}\n<form>\n</form>",
-        ("body", "form"),
-    ),
-    "a.sh": (
-        "set -e\nrun() {\n  x\n}",
-        ("run",),
-    ),
-    "a.md": (
-        "# A\ntext\n## B\n#tag",
-        ("A", "B"),
-    ),
-    "a.yaml": (
-        "a:\n  b: 1\n# c\nd: 2",
-        ("a", "d"),
-    ),
-    "a.toml": (
-        "x = 1\n[a]\nb = 1",
-        ("a",),
-    ),
-    "a.unknown": (
-        "def f():\n    pass",
-        (),
-    ),
+    "a.css": (".a, .b {\n  x: 1;\n}\n@media print {\n}", (".a, .b ", "@media print ")),
+    "a.html": ("{% block body %}\n{% endblock %}\n<form>\n</form>", ("body", "form")),
+    "a.sh": ("set -e\nrun() {\n  x\n}", ("run",)),
+    "a.md": ("# A\ntext\n## B\n#tag", ("A", "B")),
+    "a.yaml": ("a:\n  b: 1\n# c\nd: 2", ("a", "d")),
+    "a.toml": ("x = 1\n[a]\nb = 1", ("a",)),
+    "a.unknown": ("def f():\n    pass", ()),
 }
 
 

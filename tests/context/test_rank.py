@@ -43,10 +43,7 @@ def test_tests_and_docs_move_up_if_the_task_asks_for_them() -> None:
     assert order("A test of the discount counts twice")[0] == "tests/test_cart.py"
     assert order("Say in the documentation how a discount counts")[0] == "docs/cart.md"
     asked = query("Orders of a cart have a discount, with a test")
-    said = {
-        "shop/cart.py": "class Cart: discount, orders\n" * 9,
-        "tests/cart.py": "test cart discount\n",
-    }
+    said = {"shop/cart.py": "class Cart: discount, orders\n" * 9, "tests/cart.py": "test cart discount\n"}
     found = rank(asked, [look(asked, path, text) for path, text in said.items()])
     assert [file.path for file in found] == ["shop/cart.py", "tests/cart.py"]
 
@@ -121,10 +118,7 @@ def test_without_history_a_large_file_comes_first() -> None:
     rows = [look(asked, "a/discount.py", "x"), look(asked, "large/discount.py", "x" * 9_000)]
     gone = Commit("x", ("gone.py",))
     assert [file.path for file in rank(asked, rows)] == ["large/discount.py", "a/discount.py"]
-    assert [file.path for file in rank(asked, rows, [gone])] == [
-        "a/discount.py",
-        "large/discount.py",
-    ]
+    assert [file.path for file in rank(asked, rows, [gone])] == ["a/discount.py", "large/discount.py"]
     assert rank(asked, [look(asked, "b.py", "x" * 9_000)])[0].score == 0.0
 
 

@@ -72,10 +72,7 @@ def test_edits_that_lack_a_marker_or_a_file_are_asked_for_again() -> None:
         (CreateFile("a.py", f'T = """\n{MARKED}"""\n'), OLD),
         (CreateFile("a.toml", f"t = '''\n{MARKED}'''\n"), "a = 1\n"),
         (CreateFile("a.md", f"How:\n\n```text\n{MARKED}```\n"), "How?\n"),
-        (
-            CreateFile("a.rst", "How::\n\n" + "".join(f"    {x}\n" for x in MARKED.split("\n"))),
-            "x\n",
-        ),
+        (CreateFile("a.rst", "How::\n\n" + "".join(f"    {x}\n" for x in MARKED.split("\n"))), "x\n"),
         (CreateFile("a.py", f"x\n{MARKED}", arrival=None), OLD),
         (CreateFile("a.py", MARKED, unchecked=True), OLD),
         (CreateFile("a.bin", MARKED.encode()), OLD),

@@ -245,13 +245,7 @@ def test_an_excerpt_of_many_new_lines_shows_the_first_and_the_last() -> None:
     """Design, commands: the model has just written what is between."""
     text = "".join(f"{n}\n" for n in range(1, 1001))
     shown = apply.excerpt(text, (Hunk(1, 1, 1, 1000),)).split("\n")
-    assert [line.split(" | ")[1] for line in shown] == [
-        "1",
-        "2",
-        "3",
-        "4",
-        *map(str, range(997, 1001)),
-    ]
+    assert [line.split(" | ")[1] for line in shown] == ["1", "2", "3", "4", *map(str, range(997, 1001))]
 
 
 def test_a_long_line_is_clipped() -> None:

@@ -49,13 +49,7 @@ _MD = ["- one", "    deep text here", "    more deep text"]
         ("a.py", _PY, "a = call_one()\nc = 3\n", True, ""),
         ("a.md", _MD, " deep text here\n other text\n", False, ""),
         ("a.md", _MD, "deep text here\nother text\n", False, ""),
-        (
-            "a.md",
-            _MD,
-            "deep text here\nmore deep text\n",
-            False,
-            "deep text here\nmore deep text\n",
-        ),
+        ("a.md", _MD, "deep text here\nmore deep text\n", False, "deep text here\nmore deep text\n"),
     ],
 )
 def test_what_becomes_of_lines_with_another_indentation(
@@ -161,11 +155,7 @@ _LONG = "    total = first_of(the_values_here, one) + second_of(the_values_here,
     [
         ("a.py", _LONG.replace("= ", "= (") + ")", " +"),
         ("a.ts", _LONG + ";", " +"),
-        (
-            "a.md",
-            "Some words of a text that goes on, and on. It is one line of a paragraph.",
-            " It",
-        ),
+        ("a.md", "Some words of a text that goes on, and on. It is one line of a paragraph.", " It"),
         ("a.sql", "SELECT first_of_all, second_of_all, third_of_all FROM a_table WHERE x", " FROM"),
     ],
 )

@@ -31,13 +31,7 @@ CELLS = [
         ],
         "source": ["import math\n", "total = 1 + 2\n", "print(total)"],
     },
-    {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": {},
-        "outputs": [],
-        "source": "x = 1\ny = 2",
-    },
+    {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": "x = 1\ny = 2"},
     {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": []},
 ]
 DOCUMENT = {"cells": CELLS, "metadata": {"b": 1, "a": 2.50}, "nbformat": 4, "nbformat_minor": 5}
@@ -157,20 +151,12 @@ def test_a_cell_of_equal_lines_costs_no_more_than_another() -> None:
     odd = cells_of(("", "")).replace('e": ""', 'e": ["\\u0061\\n", "b\\n", "\\u0063\\n"]')
     new = notebooks.shown("a.ipynb", odd)
     assert notebooks.written(odd, new.replace("a\nb\nc\n", "1\na\n2\nc\n3\n")) == odd.replace(
-        '["\\u0061\\n", "b\\n", "\\u0063\\n"]',
-        '["1\\n", "\\u0061\\n", "2\\n", "\\u0063\\n", "3\\n"]',
+        '["\\u0061\\n", "b\\n", "\\u0063\\n"]', '["1\\n", "\\u0061\\n", "2\\n", "\\u0063\\n", "3\\n"]'
     )
 
 
 def test_what_is_no_notebook_is_shown_as_it_is() -> None:
-    for text in (
-        "",
-        "{}",
-        "[]",
-        '{"cells": 1, "nbformat": 4}',
-        TEXT.replace('t": 4', 't": 3'),
-        "{" * 9999,
-    ):
+    for text in ("", "{}", "[]", '{"cells": 1, "nbformat": 4}', TEXT.replace('t": 4', 't": 3'), "{" * 9999):
         assert notebooks.shown("a.ipynb", text) == text
 
 

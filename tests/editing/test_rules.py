@@ -23,12 +23,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
     "code fence": ("```py\nx = 1\n```\n", "a.py", "", AS_IT_IS),
     "line numbers": ("1 | a = 1\n2 | b = 3\n", "a.py", "a = 1\nb = 2\n", AS_IT_IS),
     "marks of a diff": ("+net = 1\n+fee = 2\n", "a.txt", "net = 1\n", AS_IT_IS),
-    "indentation of the tags": (
-        "  net = 1\n  fee = 2\n",
-        "a.txt",
-        "",
-        Arrival(lead="  "),
-    ),
+    "indentation of the tags": ("  net = 1\n  fee = 2\n", "a.txt", "", Arrival(lead="  ", is_moved=True)),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),
     "blanks in blank lines": ("a = 1\n \nb = 2\n", "a.py", "x = 1\n\ny = 2\n", AS_IT_IS),

@@ -108,10 +108,7 @@ OLD = (
     ("new", "lost"),
     [
         (OLD, ()),
-        (
-            OLD.replace("__", ""),
-            ("__future__", "__all__", "__init__", "__name__", "__main__", "__file__"),
-        ),
+        (OLD.replace("__", ""), ("__future__", "__all__", "__init__", "__name__", "__main__", "__file__")),
         (OLD.replace("__name__", "name"), ("__name__",)),
         (OLD.replace("def __init__(self, name)", "def init(self, name, *more)"), ("__init__",)),
         # Left out, moved elsewhere, or renamed to what is no remnant of it.
@@ -191,8 +188,7 @@ _PART = st.sampled_from(
 @given(
     st.lists(_WHOLE, min_size=3, max_size=8),
     st.lists(
-        st.tuples(st.integers(0, 30), st.integers(0, 3), st.lists(_WHOLE | _PART, max_size=2)),
-        max_size=6,
+        st.tuples(st.integers(0, 30), st.integers(0, 3), st.lists(_WHOLE | _PART, max_size=2)), max_size=6
     ),
     st.booleans(),
 )

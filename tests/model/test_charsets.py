@@ -92,15 +92,9 @@ def test_neighbours_tell_what_one_line_does_not() -> None:
         ("/* -*- coding: koi8-r; mode: c -*- */\n// ё\n", "koi8-r"),
         ('<?xml version="1.0" encoding="windows-1251"?>\n<a>ё</a>\n', "cp1251"),
         ("<!DOCTYPE html>\n<html><head><meta charset=big5>\n<p>中文\n", "big5"),
-        (
-            '<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">\n日本\n',
-            "shift_jis",
-        ),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">\n日本\n', "shift_jis"),
         ('@charset "iso-8859-2";\n/* ž */\n', "iso8859-2"),
-        (
-            'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=ISO-8859-15\\n"\n# é\n',
-            "iso8859-15",
-        ),
+        ('msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=ISO-8859-15\\n"\n# é\n', "iso8859-15"),
         ("\\documentclass{article}\n\\usepackage[latin2]{inputenc}\nž\n", "iso8859-2"),
         ("// ž\n\n// vim: fenc=cp852\n", "cp852"),
         ("# coding: latin-1\n# “é”\n", "cp1252"),
@@ -181,13 +175,7 @@ def test_the_person_tells_the_encoding(codec: str) -> None:
     [
         ("# coding: latin-1\n# é\n", "latin-1", "# coding: latin-1\n# è\n", "latin-1", ""),
         ("# coding: latin-1\n# é\n", "latin-1", "# è\n", "latin-1", ""),
-        (
-            "# coding: latin-1\n# é\n",
-            "latin-1",
-            "# coding: utf-8\n# è\n",
-            "utf-8",
-            "it is utf-8 now",
-        ),
+        ("# coding: latin-1\n# é\n", "latin-1", "# coding: utf-8\n# è\n", "utf-8", "it is utf-8 now"),
         ("# coding: latin-1\n# é\n", "latin-1", "# €\n", "utf-8", "which has no €"),
         ("# coding: latin-1\n# é\n", "latin-1", "# coding: latin-1\n# €\n", "", "has no '\\u20ac'"),
         ("é\n", "cp1252", "# a\n", "utf-8", ""),

@@ -31,11 +31,7 @@ DOCUMENTS = {
     "zip": (packed("a.txt"), "zip", "take the text"),
     "doc": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "Word", "copy"),
     "html": (f"<!DOCTYPE html>\n<html><body>{PAGE}".encode(), "web page", "copy button"),
-    "html from a browser": (
-        f"<!-- saved from url -->\n<HTML>{PAGE}".encode(),
-        "web page",
-        "copy button",
-    ),
+    "html from a browser": (f"<!-- saved from url -->\n<HTML>{PAGE}".encode(), "web page", "copy button"),
     "html in UTF-16": (f"<html><body>{PAGE}".encode("utf-16"), "web page", "copy button"),
     "xhtml": (b'<?xml version="1.0"?>\n<!DOCTYPE html><html/>', "web page", "copy button"),
     "mhtml": (

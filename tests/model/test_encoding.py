@@ -46,10 +46,7 @@ def decoded(data: bytes) -> FileText:
         (b"\xef\xbb\xbfa", FileText("a", "utf-8", b"\xef\xbb\xbf")),
         (b"\xef\xbb\xbf\xef\xbb\xbfa", FileText("\ufeffa", "utf-8", b"\xef\xbb\xbf")),
         ("aé".encode("utf-16"), FileText("aé", "utf-16-le", codecs.BOM_UTF16_LE)),
-        (
-            codecs.BOM_UTF16_BE + "aé".encode("utf-16-be"),
-            FileText("aé", "utf-16-be", codecs.BOM_UTF16_BE),
-        ),
+        (codecs.BOM_UTF16_BE + "aé".encode("utf-16-be"), FileText("aé", "utf-16-be", codecs.BOM_UTF16_BE)),
         (b"caf\xe9\n", FileText("café\n", "latin-1", b"")),
         (b"\xc3\xa9 \xff", FileText("é \udcff", "utf-8", b"")),
     ],
@@ -132,12 +129,7 @@ def test_a_reply_is_utf_8_or_marked_utf_16(data: bytes) -> None:
             "gb18030",
         ),
         ("日本語のテキスト".encode("cp932"), "utf-8", "日本語のテキスト", "cp932"),
-        (
-            "český příliš žluťoučký kůň".encode("cp1250"),
-            "utf-8",
-            "český příliš žluťoučký kůň",
-            "cp1250",
-        ),
+        ("český příliš žluťoučký kůň".encode("cp1250"), "utf-8", "český příliš žluťoučký kůň", "cp1250"),
     ],
 )
 def test_else_a_reply_has_the_locales_8_bit_encoding_and_it_is_said(

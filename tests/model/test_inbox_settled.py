@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codingagent.model.observations import (
-    SETTLED_AFTER_S,
-    Hint,
-    InboxFile,
-    first_looks,
-    is_finished,
-)
+from codingagent.model.observations import SETTLED_AFTER_S, Hint, InboxFile, first_looks, is_finished
 from tests.rows import each_row
 
 _FIRST = InboxFile("a", inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
@@ -30,12 +24,7 @@ def test_a_file_unchanged_for_300_ms_is_finished(by_s: float, finished: bool) ->
 
 
 @pytest.mark.parametrize(
-    "now",
-    [
-        replace(_later(5), size_bytes=11),
-        replace(_later(5), modified_ns=6),
-        replace(_later(5), inode=2),
-    ],
+    "now", [replace(_later(5), size_bytes=11), replace(_later(5), modified_ns=6), replace(_later(5), inode=2)]
 )
 def test_a_file_that_changed_is_not_finished(now: InboxFile) -> None:
     """Design, the inbox: unchanged in size, time and identity."""

@@ -2,14 +2,7 @@
 
 import pytest
 
-from codingagent.model.events import (
-    CommandRan,
-    Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
-    Refused,
-)
+from codingagent.model.events import CommandRan, Event, FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.model.journal_entries import (
     AnswerTaken,
     CheckEnded,
@@ -47,10 +40,7 @@ def change(event: Event, before: str, after: str | None, *, is_unseen: bool = Fa
         (change(FileEdited("a", (), ""), "old", "new"), "new"),
         (change(FileEdited("a", (), ""), "theirs", "new", is_unseen=True), "old"),
         (change(FileDeleted("a"), "old", None), ""),
-        (
-            [OperationEnded(0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="new"), LATER)],
-            "old",
-        ),
+        ([OperationEnded(0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="new"), LATER)], "old"),
     ],
 )
 def test_a_turn_makes_known_what_it_writes(records: list[Record], known: str) -> None:
@@ -89,9 +79,7 @@ NS = 1_736_937_000 * 10**9
         [UndoBegan((0,), "c", BEGUN), UndoEnded("c", (), OVER)],
     ],
 )
-def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(
-    records: list[Record],
-) -> None:
+def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(records: list[Record]) -> None:
     """A command, the check, an undo: from its beginning to its end, and no longer."""
     session = session_of(SHOWN, *records)
     assert [

@@ -4,10 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.model import results
-from codingagent.model.events import (
-    CommandRan,
-    Event,
-)
+from codingagent.model.events import CommandRan, Event
 
 
 def lines_of(event: Event) -> list[str]:

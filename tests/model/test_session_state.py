@@ -67,10 +67,7 @@ def test_an_id_has_eight_hex_digits(text: str) -> None:
     assert is_session_id(text)
 
 
-@each_row(
-    "text",
-    ["", "a1b2c3d", "a1b2c3d45", "A1B2C3D4", "a1b2c3dg", "a1b2c3d4\n", "../../..", "١٢٣٤٥٦٧٨"],
-)
+@each_row("text", ["", "a1b2c3d", "a1b2c3d45", "A1B2C3D4", "a1b2c3dg", "a1b2c3d4\n", "../../..", "١٢٣٤٥٦٧٨"])
 def test_other_texts_are_no_id(text: str) -> None:
     """Specification 003, session id: it names files, so nothing else may stand there."""
     assert not is_session_id(text)

@@ -79,33 +79,13 @@ def test_the_home_is_no_setting() -> None:
 @each_row(
     ("name", "value", "message"),
     [
-        (
-            "context_chars",
-            9_999,
-            "x: context_chars is 9999; it must be a whole number from 10000 up",
-        ),
-        (
-            "context_chars",
-            "many",
-            "x: context_chars is 'many'; it must be a whole number from 10000 up",
-        ),
-        (
-            "context_chars",
-            20_000.5,
-            "x: context_chars is 20000.5; it must be a whole number from 10000 up",
-        ),
+        ("context_chars", 9_999, "x: context_chars is 9999; it must be a whole number from 10000 up"),
+        ("context_chars", "many", "x: context_chars is 'many'; it must be a whole number from 10000 up"),
+        ("context_chars", 20_000.5, "x: context_chars is 20000.5; it must be a whole number from 10000 up"),
         ("list_entries", 19, "x: list_entries is 19; it must be a whole number from 20 up"),
         ("command_timeout", 0, "x: command_timeout is 0; it must be a whole number from 1 up"),
-        (
-            "command_timeout",
-            True,
-            "x: command_timeout is True; it must be a whole number from 1 up",
-        ),
-        (
-            "command_timeout",
-            "-5",
-            "x: command_timeout is '-5'; it must be a whole number from 1 up",
-        ),
+        ("command_timeout", True, "x: command_timeout is True; it must be a whole number from 1 up"),
+        ("command_timeout", "-5", "x: command_timeout is '-5'; it must be a whole number from 1 up"),
         ("pass_env", "A", "x: pass_env is 'A'; it must be a list of names"),
         ("pass_env", ["A", 1], "x: pass_env is ['A', 1]; it must be a list of names"),
         ("pass_env", [""], "x: pass_env is ['']; it must be a list of names"),
@@ -156,14 +136,10 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 
 @given(
     st.dictionaries(
-        st.one_of(st.sampled_from(sorted(settings.meanings())), st.text(max_size=10)),
-        _VALUES,
-        max_size=4,
+        st.one_of(st.sampled_from(sorted(settings.meanings())), st.text(max_size=10)), _VALUES, max_size=4
     ),
     st.dictionaries(
-        st.text(max_size=8).map(lambda name: f"CODINGAGENT_{name}"),
-        st.text(max_size=10),
-        max_size=2,
+        st.text(max_size=8).map(lambda name: f"CODINGAGENT_{name}"), st.text(max_size=10), max_size=2
     ),
 )
 def test_settings_are_used_or_refused_in_words(values: dict[str, Any], variables: dict[str, str]) -> None:

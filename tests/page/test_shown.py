@@ -23,10 +23,7 @@ def test_a_name_is_the_files_own_however_git_writes_it() -> None:
     odd = 'we"ird b/ é.txt'
     quoted = HEAD.format('"a/we\\"ird b/ é.txt"', '"b/we\\"ird b/ é.txt"')
     binary = "diff --git a/b/x b/x.bin b/b/x b/x.bin\nBinary files differ\n"
-    assert [each.path for each in files_of(f"{quoted}@@ -1 +1 @@\n-x\n+y\n{binary}")] == [
-        odd,
-        "b/x b/x.bin",
-    ]
+    assert [each.path for each in files_of(f"{quoted}@@ -1 +1 @@\n-x\n+y\n{binary}")] == [odd, "b/x b/x.bin"]
     # A dry run writes a path as it is.
     assert files_of("--- b/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-x\n+y\n")[0].path == "b/x.py"
 

@@ -272,8 +272,7 @@ def test_a_body_that_is_too_large_is_refused(found: Served, keys: Keys, own: str
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/secret.txt", "/static/../secret.txt", "/static/%2e%2e/server.py", "/static//etc/passwd"],
+    "path", ["/secret.txt", "/static/../secret.txt", "/static/%2e%2e/server.py", "/static//etc/passwd"]
 )
 def test_no_file_is_served_by_its_path(found: Served, keys: Keys, path: str) -> None:
     assert ask(found, path, **keys).status in (400, 404)
@@ -311,10 +310,7 @@ def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> N
     new = [*program, "new", "--no-wait", "--sandbox", "off", "x"]
     subprocess.run(new, env=env, check=True, stdout=subprocess.DEVNULL)
     words = [*program, "page", "--workspace", str(work)]
-    with (
-        subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process,
-        ExitStack() as stack,
-    ):
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process, ExitStack() as stack:
         stack.callback(process.kill)
         assert process.stdout is not None
         found = Served(work)

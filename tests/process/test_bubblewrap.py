@@ -20,12 +20,7 @@ from codingagent.model.observations import Outcome
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS
 from codingagent.process import select_sandbox
-from codingagent.process.bubblewrap import (
-    Bubblewrap,
-    Unconfined,
-    advice_on,
-    find_bubblewrap,
-)
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined, advice_on, find_bubblewrap
 from codingagent.process.folders import git_folders
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for, choose_sandbox, try_sandbox
@@ -120,10 +115,7 @@ def program_at(path: Path, text: str) -> str:
 
 
 def choose(
-    tmp_path: Path,
-    program: str | None,
-    sandbox: Literal["auto", "require", "off"],
-    put: pytest.MonkeyPatch,
+    tmp_path: Path, program: str | None, sandbox: Literal["auto", "require", "off"], put: pytest.MonkeyPatch
 ) -> Bubblewrap | Unconfined:
     """Chooses a sandbox as if the system's bubblewrap were another program, or not there."""
     put.setattr(select_sandbox, "find_bubblewrap", lambda: program)
@@ -397,18 +389,7 @@ def test_a_home_in_the_workspace_is_hidden_and_not_writable(site: Site) -> None:
 
 # --- names and places ------------------------------------------------------------------------------
 
-NAMES = [
-    "two words",
-    "new\nline",
-    "it's",
-    'a "b"',
-    "$(id)",
-    "`id`",
-    "-x",
-    "a:b",
-    "back\\slash",
-    "é*?",
-]
+NAMES = ["two words", "new\nline", "it's", 'a "b"', "$(id)", "`id`", "-x", "a:b", "back\\slash", "é*?"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -443,8 +424,7 @@ def test_any_home_does(site: Site, monkeypatch: pytest.MonkeyPatch, home: str) -
     assert found is not None
     assert try_sandbox(found) == ""
     said = says(
-        found,
-        f"cd ~ && echo x >~/made && echo written; cat {site.person}/secret {site.outside}/secret",
+        found, f"cd ~ && echo x >~/made && echo written; cat {site.person}/secret {site.outside}/secret"
     )
     assert "written\n" in said
     assert SECRET not in said
@@ -545,10 +525,7 @@ def test_homes_below_a_folder_of_the_system_are_not_seen(site: Site, monkeypatch
         found = bubblewrap_for(site.workspace, (), site.root / "own", has_network=False)
         assert found is not None
         confining = replace(found, others=(own, other))
-        said = says(
-            confining,
-            f"mytool; echo x >~/y && cat ~/y; grep -rs {SECRET} {name}; echo x >{other}/y",
-        )
+        said = says(confining, f"mytool; echo x >~/y && cat ~/y; grep -rs {SECRET} {name}; echo x >{other}/y")
         assert said.startswith("it works\nx\n")
         assert SECRET not in said
         assert sorted(path.name for path in Path(name).rglob("*")) == sorted(
@@ -639,13 +616,7 @@ def test_tmp_is_private_and_kept_for_the_session(site: Site) -> None:
 
 def test_only_chosen_variables_are_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design, commands: an allow list; nothing whose name looks like a secret passes unasked."""
-    for name in (
-        "MY_TOKEN",
-        "AWS_SECRET_ACCESS_KEY",
-        "SSH_AUTH_SOCK",
-        "LD_PRELOAD_X",
-        "PYTHONPATH",
-    ):
+    for name in ("MY_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LD_PRELOAD_X", "PYTHONPATH"):
         monkeypatch.setenv(name, SECRET)
     said = site.says("env; cat /proc/*/environ | tr '\\0' '\\n'")
     assert SECRET not in said

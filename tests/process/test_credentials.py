@@ -38,18 +38,8 @@ def hidden(
 # As uv, pip, gh, aws, gcloud, docker, npm, cargo and the like keep them, wherever they are put.
 CREDENTIALS = (
     *(".netrc", "_netrc", "etc/npmrc", ".npmrc", "etc/pip.conf", "pip.conf", "uv.toml", ".pypirc"),
-    *(
-        "share/uv/credentials",
-        "credentials.toml",
-        "credentials",
-        "gh/hosts.yml",
-        "access_tokens.db",
-    ),
-    *(
-        "gcloud/legacy_credentials",
-        "gcloud/application_default_credentials.json",
-        ".git-credentials",
-    ),
+    *("share/uv/credentials", "credentials.toml", "credentials", "gh/hosts.yml", "access_tokens.db"),
+    *("gcloud/legacy_credentials", "gcloud/application_default_credentials.json", ".git-credentials"),
     *("terraform/credentials.tfrc.json", "terraform.rc", "kubeconfig", "id_ed25519", "keys/id_rsa"),
     *(".condarc", "yarnrc.yml", "auth.json", "Secrets.TOML", "data/secrets", ".env", "conf/token"),
     *(".pgpass", ".vault-token", "NuGet.Config", ".my.cnf", "var/service-account.json", "bin/.env"),

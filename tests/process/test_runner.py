@@ -163,15 +163,10 @@ def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
 
     class Nowhere(Unconfined, frozen=True):
         def confine(
-            self,
-            command: str,
-            variables: Mapping[str, str],
-            folder: str,
-            added: Mapping[str, str] = NOTHING,
+            self, command: str, variables: Mapping[str, str], folder: str, added: Mapping[str, str] = NOTHING
         ) -> Confined:
             return replace(
-                super().confine(command, variables, folder, added),
-                argv=("/no/such/sandbox", command),
+                super().confine(command, variables, folder, added), argv=("/no/such/sandbox", command)
             )
 
     with contextlib.closing(Runner(Nowhere(), {})) as runner:
@@ -307,10 +302,7 @@ def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
     with none_left(marker):
         outcome = either(line.format(m=marker))
         assert not processes_with(marker)
-    assert (outcome.ended_by, outcome.limit) == (
-        "process_limit",
-        f"{memory.PROCESS_LIMIT} processes",
-    )
+    assert (outcome.ended_by, outcome.limit) == ("process_limit", f"{memory.PROCESS_LIMIT} processes")
     assert outcome.exit_code == -9
     assert either("echo on").output == "on\n"
 
@@ -461,13 +453,7 @@ def test_a_named_variable_passes(tmp_path: Path) -> None:
 
 def test_the_usual_variables_pass_and_nobody_asks(tmp_path: Path) -> None:
     """Design, commands: PATH, HOME, LANG, LC_*, TERM=dumb; pagers, prompts and colours off."""
-    given = {
-        "PATH": "/bin:/usr/bin",
-        "HOME": "/nowhere",
-        "LANG": "C",
-        "LC_TIME": "C",
-        "TMPDIR": "/t",
-    }
+    given = {"PATH": "/bin:/usr/bin", "HOME": "/nowhere", "LANG": "C", "LC_TIME": "C", "TMPDIR": "/t"}
     with contextlib.closing(Runner(Unconfined(), environment({**given, "TERM": "xterm"}))) as runner:
         lines = runner.run("env", str(tmp_path), HANG_S, ignore).output.splitlines()
     assert {f"{name}={value}" for name, value in given.items()} <= set(lines)

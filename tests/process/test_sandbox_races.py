@@ -98,11 +98,7 @@ class Late:
     has_network: bool = False
 
     def confine(
-        self,
-        command: str,
-        variables: Mapping[str, str],
-        folder: str,
-        added: Mapping[str, str],
+        self, command: str, variables: Mapping[str, str], folder: str, added: Mapping[str, str]
     ) -> Confined:
         confined = self.sandbox.confine(command, variables, folder, added)
         self.happens()
@@ -209,17 +205,9 @@ RACES = {
     ".git and a link to keys": ("mkdir .git; ln -s {keys} x", ".git", "x"),
     ".git and a link to the whole disk": ("mkdir .git; ln -s / x", ".git", "x"),
     ".git and a link to the home folder": ("mkdir .git; ln -s {person} x", ".git", "x"),
-    "a folder with a repository and one with a link": (
-        "mkdir x; ln -s {keys} x/.git",
-        "lib",
-        "x",
-    ),
+    "a folder with a repository and one with a link": ("mkdir x; ln -s {keys} x/.git", "lib", "x"),
     "a folder with a repository and a link": ("ln -s {keys} x", "lib", "x"),
-    "a folder with a repository and a link as bwrap sees it": (
-        "ln -s /oldroot{keys}/x x",
-        "lib",
-        "x",
-    ),
+    "a folder with a repository and a link as bwrap sees it": ("ln -s /oldroot{keys}/x x", "lib", "x"),
 }
 
 

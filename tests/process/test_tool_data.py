@@ -65,10 +65,7 @@ class Site:
         return found
 
     def run(
-        self,
-        line: str,
-        sandbox: Bubblewrap | None = None,
-        variables: Mapping[str, str] | None = None,
+        self, line: str, sandbox: Bubblewrap | None = None, variables: Mapping[str, str] | None = None
     ) -> Outcome:
         """Runs a shell line as a command of its own; it must have started."""
         chosen = sandbox or self.sandbox()
@@ -127,13 +124,7 @@ def test_each_part_of_the_table_is_seen_and_no_credential(site: Site) -> None:
     is_file |= {".config/go/env", ".config/ccache/ccache.conf"}
     for name in files - is_file:
         site.lay(f"{name}/kept/data", f"data of {name}")
-        for hidden in (
-            "credentials.json",
-            ".netrc",
-            "npmrc",
-            "kept/token",
-            "kept/settings-security.xml",
-        ):
+        for hidden in ("credentials.json", ".netrc", "npmrc", "kept/token", "kept/settings-security.xml"):
             site.lay(f"{name}/{hidden}", SECRET)
     for name in CREDENTIALS:
         site.lay(name, f'[registry]\ntoken = "{SECRET}"\n')
@@ -314,10 +305,7 @@ def test_what_is_left_in_a_layer_leads_no_later_command_astray(
     assert site.theirs() == before
     assert [*(site.project / "evil").rglob("*")] in (
         [site.project / "evil" / "corepack"],
-        [
-            site.project / "evil" / "corepack",
-            site.project / "evil" / "made",
-        ],
+        [site.project / "evil" / "corepack", site.project / "evil" / "made"],
     )
 
 

@@ -103,10 +103,7 @@ def test_bin_in_the_home_folder_is_given_alone(machine: Machine) -> None:
 
 def test_of_folders_with_more_in_them_only_the_tools_are_given(machine: Machine) -> None:
     """`~/.local` and `~/.cargo` hold keyrings and tokens beside their tools."""
-    local, cargo = (
-        machine.tool("homes/person/.local/bin/x"),
-        machine.tool("homes/person/.cargo/bin/x"),
-    )
+    local, cargo = (machine.tool("homes/person/.local/bin/x"), machine.tool("homes/person/.cargo/bin/x"))
     for name in (
         *(".local/share/keyrings", ".local/lib/python3.11", ".local/share/uv/tools", ".rustup/x"),
         *(".local/share/uv/credentials", ".local/share/pipx/venvs", ".local/share/mise/shims"),
@@ -246,15 +243,7 @@ def test_a_link_on_path_brings_nothing_that_is_private(machine: Machine) -> None
     machine.tool("homes/person/private/bin/x")
     (machine.workspace / "out").symlink_to(machine.home / "private")
     for number, target in enumerate(
-        (
-            ".ssh/id",
-            ".ssh",
-            "",
-            "work/project/out/bin/x",
-            "gone",
-            ".aws/credentials",
-            ".local/bin/x7",
-        )
+        (".ssh/id", ".ssh", "", "work/project/out/bin/x", "gone", ".aws/credentials", ".local/bin/x7")
     ):
         linked(machine, f"homes/person/{target}", f"homes/person/.local/bin/x{number}")
     linked(machine, "homes/person/cli.js", "homes/person/.local/bin/home")
@@ -350,14 +339,7 @@ def test_a_link_of_the_persons_to_a_link_of_an_answers_is_not_believed(machine: 
 
 FORGERIES = [
     *("{home}/.ssh", "{home}/.ssh/bin", "{home}", "{home}/private/bin", "{root}/opt", "/", "/etc"),
-    *(
-        "../../.ssh",
-        "",
-        "{home}/private/bin/../../.ssh/x",
-        "relative/bin",
-        "\0",
-        "{home}/" + "x" * 5000,
-    ),
+    *("../../.ssh", "", "{home}/private/bin/../../.ssh/x", "relative/bin", "\0", "{home}/" + "x" * 5000),
 ]
 
 

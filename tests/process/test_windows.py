@@ -214,10 +214,7 @@ def test_a_connection_is_carried_to_a_program_and_back() -> None:
     """`call` speaks to a program over pipes there: it ends when we hang up, and its end is ours."""
     for line, sent in (("cat", b"x" * 2**20), ("head -c 3", b"abc")):
         ours, theirs = socket.socketpair()
-        with (
-            ours,
-            subprocess.Popen(line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
-        ):
+        with ours, subprocess.Popen(line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdin and process.stdout
             windows.carry(theirs, process.stdin, process.stdout)
             threading.Thread(target=ours.sendall, args=(sent,), daemon=True).start()

@@ -58,11 +58,7 @@ CASES = {
         b"12 2 55\nempty",
         0,
     ),
-    "loops": (
-        "for %i in (a b) do echo %i\nfor %%i in (c.d) do echo %%~ni%%i",
-        b"a\nb\ncc.d",
-        0,
-    ),
+    "loops": ("for %i in (a b) do echo %i\nfor %%i in (c.d) do echo %%~ni%%i", b"a\nb\ncc.d", 0),
     "a part of it": ("call :part 7\nexit /b\n:part\necho %~1 %h %d0", b"7 %h %d0", 0),
 }
 
@@ -88,12 +84,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
         pytest.skip("what wine lays on the disk, 700 MB, has no room there")
     here = "Z:" + str(folder).replace("/", "\\")
     variables = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
-    variables |= {
-        "WINEPREFIX": str(folder / "prefix"),
-        "WINEDEBUG": "-all",
-        "HERE": here,
-        "WORD": "w",
-    }
+    variables |= {"WINEPREFIX": str(folder / "prefix"), "WINEDEBUG": "-all", "HERE": here, "WORD": "w"}
     variables |= {"WINEDLLOVERRIDES": "mscoree,mshtml,winemenubuilder.exe="}
     driver = ["@echo off", "setlocal enabledelayedexpansion"]
     for number, (command, _, _) in enumerate(CASES.values()):

@@ -32,14 +32,8 @@ def test_an_empty_workspace_is_said() -> None:
 @pytest.mark.parametrize(
     ("ignored", "line"),
     [
-        (
-            Ignored(1, 5),
-            "  (1 file left out by ignore rules, 5 bytes)",
-        ),
-        (
-            Ignored(812, 40_000_000),
-            "  (812 files left out by ignore rules, 40 MB)",
-        ),
+        (Ignored(1, 5), "  (1 file left out by ignore rules, 5 bytes)"),
+        (Ignored(812, 40_000_000), "  (812 files left out by ignore rules, 40 MB)"),
         (
             Ignored(9, 2_000, is_partial=True),
             "  (more than 9 files left out by ignore rules, more than 2 kB)",
@@ -75,10 +69,7 @@ def test_of_too_many_the_likely_ones_are_named_and_the_others_counted_by_kind() 
 
 def test_among_many_files_a_large_one_has_its_size() -> None:
     """What is better read in parts; in the list of a question, too."""
-    sizes = {f"src/{n:02}.py": 500 for n in range(40)} | {
-        "src/big.py": 19_999,
-        "src/log.txt": 84_000,
-    }
+    sizes = {f"src/{n:02}.py": 500 for n in range(40)} | {"src/big.py": 19_999, "src/log.txt": 84_000}
     (line,) = file_list.lines(Listing(sizes))
     assert line.endswith(", 39.py, big.py, log.txt (84 kB)")
 

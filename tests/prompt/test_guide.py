@@ -5,12 +5,7 @@ import re
 import pytest
 
 from codingagent.model.commands import COMMANDS, TagCommand
-from codingagent.model.operations import (
-    CreateFile,
-    EditFile,
-    Finish,
-    RunCommand,
-)
+from codingagent.model.operations import CreateFile, EditFile, Finish, RunCommand
 from codingagent.prompt import guide
 from codingagent.protocols.tags import decoder, reply, scanner
 from codingagent.protocols.tags.reply import Header, Step
@@ -23,12 +18,7 @@ def test_the_example_of_a_good_answer_is_one() -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test."""
     found = reply.read(guide.EXAMPLE)
     operations = [item.operation for item in found.items if isinstance(item, Step)]
-    assert [type(operation) for operation in operations] == [
-        EditFile,
-        CreateFile,
-        RunCommand,
-        Finish,
-    ]
+    assert [type(operation) for operation in operations] == [EditFile, CreateFile, RunCommand, Finish]
     assert len(operations) == len(found.items)
     assert not [note for item in found.items for note in item.notes]
     assert (found.header, found.notes, found.has_outbox) == (Header("a1b2c3d4", 2), (), False)
@@ -48,9 +38,7 @@ def test_each_block_in_the_guide_is_valid() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.kind)
-def test_each_command_is_described_with_its_example_and_attributes(
-    command: TagCommand,
-) -> None:
+def test_each_command_is_described_with_its_example_and_attributes(command: TagCommand) -> None:
     """Specification 003, PROTOCOL section: available commands with syntax examples."""
     section = _TEXT.partition(f"### {command.kind}\n")[2].partition("###")[0]
     assert command.meaning in section

@@ -322,8 +322,7 @@ def test_what_is_shown_of_a_later_part_says_where_it_goes_on() -> None:
     text = "".join(f"line {n}\n" for n in range(101, 9_000))
     shown = contents(FileView("a", text, 101, 10_000), budget=_SMALL)
     found = re.match(
-        r'--- a \(lines 101-(\d+) of 10000; ask for the rest with start_line="(\d+)"\) ---\nline 101\n',
-        shown,
+        r'--- a \(lines 101-(\d+) of 10000; ask for the rest with start_line="(\d+)"\) ---\nline 101\n', shown
     )
     assert found is not None
     assert shown.endswith(f"\nline {found[1]}\n--- end a ---\n")
@@ -395,18 +394,10 @@ _LONG = "n" * 200
     [
         (session_of(), (), listing_of(*(f"d{n % 50}/{n}{_LONG}" for n in range(5_000)))),
         (session_of(), (), listing_of(*(f"{n}{_LONG}" for n in range(5_000)))),
-        (
-            session_of(*turn()),
-            tuple(whole(f"{n}{_LONG}", "text\n" * 5_000) for n in range(100)),
-            None,
-        ),
+        (session_of(*turn()), tuple(whole(f"{n}{_LONG}", "text\n" * 5_000) for n in range(100)), None),
         (session_of(*turn()), tuple(whole(f"{n}", "x" * 50_000 + "\n") for n in range(100)), None),
         (session_of(*turn(*(CommandRan("c", 1, "o" * 4_000, 1.0) for _ in range(500)))), (), None),
-        (
-            session_of(*turn(*(Refused(Kind.EDIT_FILE, "r" * 300, "d\n" * 300) for _ in range(500)))),
-            (),
-            None,
-        ),
+        (session_of(*turn(*(Refused(Kind.EDIT_FILE, "r" * 300, "d\n" * 300) for _ in range(500)))), (), None),
         (
             session_of(*turn(FileRequested("**", tuple(f"d/{n}{_LONG}" for n in range(2_000))))),
             (),
@@ -418,40 +409,18 @@ _LONG = "n" * 200
             None,
         ),
     ],
-    ids=[
-        "deep listing",
-        "flat listing",
-        "many files",
-        "long lines",
-        "output",
-        "failures",
-        "touched",
-        "both",
-    ],
+    ids=["deep listing", "flat listing", "many files", "long lines", "output", "failures", "touched", "both"],
 )
 def test_the_whole_request_keeps_within_its_budget(
     session: Session, views: tuple[FileView, ...], listing: Listing | None, characters: int
 ) -> None:
     """Design, the outbox: `context_chars` is the budget for the whole outbox."""
-    assert (
-        len(
-            render(
-                session,
-                *views,
-                listing=listing,
-                budget=_limits(characters, 2_000),
-            )
-        )
-        <= characters
-    )
+    assert len(render(session, *views, listing=listing, budget=_limits(characters, 2_000))) <= characters
 
 
 def test_what_must_be_told_is_told_whatever_the_budget() -> None:
     """Specification 003, outbox format: every request has its four sections and the task."""
-    text = render(
-        session_of(*turn(), task="a task\nof two lines"),
-        budget=_limits(1, 20),
-    )
+    text = render(session_of(*turn(), task="a task\nof two lines"), budget=_limits(1, 20))
     assert guide.protocol_text() in text
     assert "a task\nof two lines" in text
     assert "## Environment" in text
@@ -459,13 +428,7 @@ def test_what_must_be_told_is_told_whatever_the_budget() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "\n" * 30_000,
-        " \n" * 20_000,
-        "\t" * 60_000 + "\n",
-        "--- " * 20_000 + "\n",
-        "=== " * 20_000 + "\n",
-    ],
+    ["\n" * 30_000, " \n" * 20_000, "\t" * 60_000 + "\n", "--- " * 20_000 + "\n", "=== " * 20_000 + "\n"],
     ids=lambda text: ascii(text[:4]),
 )
 def test_a_hostile_file_takes_no_time(text: str) -> None:
@@ -480,11 +443,7 @@ def test_a_hostile_file_takes_no_time(text: str) -> None:
         st.one_of(
             st.builds(Refused, st.just("EDIT_FILE"), st.just("no"), st.text(max_size=60)),
             st.builds(
-                CommandRan,
-                st.text(max_size=20),
-                st.integers(-5, 5),
-                st.text(max_size=60),
-                st.just(1.0),
+                CommandRan, st.text(max_size=20), st.integers(-5, 5), st.text(max_size=60), st.just(1.0)
             ),
         ),
         max_size=4,

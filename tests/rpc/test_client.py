@@ -241,10 +241,7 @@ def test_an_answer_without_end_is_not_held() -> None:
             while True:
                 connection.sendall(piece)
 
-    with (
-        scripted(serve) as client,
-        pytest.raises(AnswerError, match="the answer is longer than 64 MiB"),
-    ):
+    with scripted(serve) as client, pytest.raises(AnswerError, match="the answer is longer than 64 MiB"):
         client.call("x")
 
 
@@ -429,11 +426,7 @@ def test_a_command_that_does_not_end_is_ended() -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "message"),
     [
-        (
-            "no-such-program-here x",
-            ConnectError,
-            "'no-such-program-here' can't be started: No such",
-        ),
+        ("no-such-program-here x", ConnectError, "'no-such-program-here' can't be started: No such"),
         ("", UsageError, "the command is empty"),
         ("'", UsageError, "is not a command line: No closing quotation"),
     ],

@@ -13,14 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import (
-    HANG_S,
-    REPOSITORY,
-    new_marker,
-    none_left,
-    processes_with,
-    wait_until,
-)
+from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.hosting import Served, served
 from tests.rows import each_row
 from tests.sandboxes import BWRAP, needs_bwrap
@@ -90,11 +83,7 @@ def test_a_host_drives_every_method(tmp_path: Path, kind: str) -> None:
             b'{"jsonrpc":"2.0","method":"ping"},{"jsonrpc":"2.0","id":2,"method":"unknown"},7]'
         )
         answers = host.ask(batch)
-        assert [(each["id"], "result" in each) for each in answers] == [
-            (1, True),
-            (2, False),
-            (None, False),
-        ]
+        assert [(each["id"], "result" in each) for each in answers] == [(1, True), (2, False), (None, False)]
     assert server.process.returncode == 0
 
 
@@ -148,11 +137,7 @@ EXAMPLES: list[tuple[bytes, dict[str, Any]]] = [
     ),
     (
         b'{"jsonrpc":"2.0","id":7,"method":"unknown","params":{}}',
-        {
-            "jsonrpc": "2.0",
-            "id": 7,
-            "error": {"code": -32601, "message": "method not found: unknown"},
-        },
+        {"jsonrpc": "2.0", "id": 7, "error": {"code": -32601, "message": "method not found: unknown"}},
     ),
 ]
 
@@ -199,10 +184,7 @@ def test_the_examples_of_004_with_the_whole_machine_as_root(
     machine: tuple[Path, tuple[str, ...]], tmp_path: Path
 ) -> None:
     folder, argv = machine
-    with (
-        served(tmp_path, "--root", "/", kind="stdio", argv=argv) as server,
-        server.connect() as host,
-    ):
+    with served(tmp_path, "--root", "/", kind="stdio", argv=argv) as server, server.connect() as host:
         for line, expected in EXAMPLES:
             answer = host.ask(line)
             if expected.get("result", {}).get("stdout", "") is None:
@@ -326,13 +308,7 @@ def test_a_huge_command_is_refused_and_not_judged_for_long(server: Served, size:
         assert "too long" in result["stderr"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "by"),
-    [
-        ("tcp", "a client that goes"),
-        ("unix", "a killed server"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "by"), [("tcp", "a client that goes"), ("unix", "a killed server")])
 def test_no_command_is_left(tmp_path: Path, kind: str, by: str) -> None:
     marker = new_marker()
     with none_left(marker), served(tmp_path, *PLAIN, kind=kind) as server:

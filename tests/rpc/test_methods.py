@@ -336,11 +336,7 @@ def test_each_language_of_the_table(asked: Asked, lang: str) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program} here")
     code = _PRINTS.get(program, "echo 'a b' $((6 * 7))")
-    assert asked("exec_code", lang=lang, code=code) == {
-        "exit_code": 0,
-        "stdout": "a b 42\n",
-        "stderr": "",
-    }
+    assert asked("exec_code", lang=lang, code=code) == {"exit_code": 0, "stdout": "a b 42\n", "stderr": ""}
 
 
 @pytest.mark.parametrize("lang", _LANGUAGES)
@@ -492,15 +488,7 @@ def test_absolute_paths_of_windows() -> None:
         *((proj, path) for path in (r"a\b", r"C:\Proj\.\c\..\a\b", r"\\server\share\proj\a\b")),
         ("C:\\", "C:\\a\\b"),
     ]
-    outside = [
-        r"D:\Proj\a",
-        r"C:\Project\a",
-        "C:a",
-        r"\Proj\a",
-        r"C:\Proj\..\a",
-        r"..\a",
-        r"\\?\C:\a",
-    ]
+    outside = [r"D:\Proj\a", r"C:\Project\a", "C:a", r"\Proj\a", r"C:\Proj\..\a", r"..\a", r"\\?\C:\a"]
     words = [*inside, (proj, "C:\\Proj"), *((proj, path) for path in outside)]
     done = subprocess.run(
         [sys.executable, "-c", ON_WINDOWS, repr(words)],
@@ -690,16 +678,8 @@ def policy_file(folder: Path, text: str) -> Settings:
 @pytest.mark.parametrize(
     ("policy", "cmd", "words"),
     [
-        (
-            "standard",
-            "rm -rf x",
-            "refused by policy: it needs approval, which nobody can give here",
-        ),
-        (
-            "standard",
-            "git push",
-            "refused by policy: it needs approval, which nobody can give here",
-        ),
+        ("standard", "rm -rf x", "refused by policy: it needs approval, which nobody can give here"),
+        ("standard", "git push", "refused by policy: it needs approval, which nobody can give here"),
         ("standard", "sudo true", "refused by policy: Command 'sudo' is blocked"),
         ("permissive", "sudo true", "refused by policy: Command 'sudo' is blocked"),
         ("restrictive", "true", "refused by policy: Commands are turned off"),

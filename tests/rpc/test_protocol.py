@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.rpc.protocol import (
-    BATCH_LIMIT,
-    Code,
-    Method,
-    MethodError,
-    method,
-    read,
-)
+from codingagent.rpc.protocol import BATCH_LIMIT, Code, Method, MethodError, method, read
 from tests import golden
 from tests.helpers import cpu_below
 from tests.rows import each_row

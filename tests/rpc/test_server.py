@@ -24,15 +24,7 @@ from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, listen
 from codingagent.rpc.protocol import LINE_LIMIT_BYTES
 from codingagent.rpc.server import BACKLOG_BYTES, HandleLog
 from tests import warm
-from tests.helpers import (
-    HANG_S,
-    REPOSITORY,
-    cpu_below,
-    descriptors,
-    line_from,
-    python,
-    wait_until,
-)
+from tests.helpers import HANG_S, REPOSITORY, cpu_below, descriptors, line_from, python, wait_until
 from tests.rows import each_row
 from tests.serving import (
     World,
@@ -297,10 +289,7 @@ def test_one_slow_method_holds_up_no_other_connection(either: Listenable, world:
 def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: World) -> None:
     """The connection that can't be taken is taken when another has ended; nothing spins."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with (
-        server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint,
-        connected(endpoint) as first,
-    ):
+    with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint, connected(endpoint) as first:
         assert ask(first, PING) == PONG
         waiting = [socket.socket(socket.AF_UNIX) for _ in range(3)]
         highest = max(int(name) for name in descriptors())

@@ -41,10 +41,7 @@ PING = request("ping")
 )
 def test_a_connection_begins_with_the_token(lines: list[bytes], said: list[str]) -> None:
     """Design, JSON-RPC: a port is open to every user of the machine, so the first line has the token."""
-    with (
-        server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint,
-        connected(endpoint) as connection,
-    ):
+    with server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint, connected(endpoint) as connection:
         # A server that hangs up while we still send must not fail the test.
         try:
             connection.sendall(b"\n".join(line.strip(b"\n") for line in lines) + b"\n")
@@ -70,20 +67,14 @@ def _all_of(connection: socket.socket) -> bytes:
 
 def test_who_has_not_shown_the_token_gets_no_room_for_a_long_line() -> None:
     """Every user of the machine reaches the port: none may fill the server's memory with first lines."""
-    with (
-        server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint,
-        connected(endpoint) as connection,
-    ):
+    with server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint, connected(endpoint) as connection:
         connection.sendall(b"x" * 300)
         assert b"send the line TOKEN and the token first" in _all_of(connection)
 
 
 def test_of_connections_without_the_token_the_oldest_make_way() -> None:
     """A user who opens connections and says nothing keeps nobody out, and who has the token stays in."""
-    with (
-        server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint,
-        contextlib.ExitStack() as opened,
-    ):
+    with server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint, contextlib.ExitStack() as opened:
         owner = opened.enter_context(connected(endpoint))
         owner.sendall(f"TOKEN {TOKEN}\n".encode())
         assert owner.recv(3) == b"OK\n"
@@ -98,10 +89,7 @@ def test_of_connections_without_the_token_the_oldest_make_way() -> None:
 
 def test_a_server_without_a_token_takes_any(tmp_path: Path) -> None:
     """A client that presents one need not know whether it is asked for."""
-    with (
-        server_at(UnixSocket(str(tmp_path / "s")), World()) as endpoint,
-        connected(endpoint) as connection,
-    ):
+    with server_at(UnixSocket(str(tmp_path / "s")), World()) as endpoint, connected(endpoint) as connection:
         connection.sendall(b"TOKEN whatever-it-may-be\n" + PING)
         assert connection.recv(3) == b"OK\n"
         assert next(responses(connection))["result"] == {"pong": True}
@@ -126,10 +114,7 @@ def test_serve_makes_the_file_and_call_reads_it(tmp_path: Path, capfd: pytest.Ca
             client.ping()
         with pytest.raises(ConnectError, match="rejected the token"):
             Client.connect(Tcp("127.0.0.1", server.port, "no-" + token))
-        with (
-            Client.connect(Tcp("127.0.0.1", server.port)) as client,
-            pytest.raises(InvalidRequestError),
-        ):
+        with Client.connect(Tcp("127.0.0.1", server.port)) as client, pytest.raises(InvalidRequestError):
             client.ping()
         assert token not in repr(Tcp("127.0.0.1", server.port, token))
 

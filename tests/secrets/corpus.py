@@ -106,11 +106,7 @@ CONTEXT = (
     ("main.rs", 'let password: &str = "{}";\n', "pw"),
     ("main.rs", 'const API_TOKEN: &\'static str = "{}";\n', "token"),
     ("Program.cs", 'var password = @"{}";\n', "pw"),
-    (
-        "Program.cs",
-        'var c = new SqlConnection("Server=db;User Id=sa;Password={};Encrypt=true");\n',
-        "pwurl",
-    ),
+    ("Program.cs", 'var c = new SqlConnection("Server=db;User Id=sa;Password={};Encrypt=true");\n', "pwurl"),
     ("app.rb", "  config.secret_key_base = '{}'\n", "hex"),
     ("app.rb", '  :password => "{}",\n', "pw"),
     ("config.php", "define('DB_PASSWORD', '{}');\n", "pw"),
@@ -210,11 +206,7 @@ CONTEXT = (
     ("fire.ts", "headers: {{ Authorization: `Bearer {}` }},\n", "token"),
     ("fire.js", "var cfg = {{user: 'a', pass: '{}'}};\n", "pw"),
     ("app.jsx", '<Client apiKey="{}" />\n', "token"),
-    (
-        "Dao.java",
-        'DriverManager.getConnection("jdbc:mysql://db/shop?user=app&password={}");\n',
-        "pwurl",
-    ),
+    ("Dao.java", 'DriverManager.getConnection("jdbc:mysql://db/shop?user=app&password={}");\n', "pwurl"),
     ("Dao.java", 'DriverManager.getConnection(url, "app", "{}");\n', "pw"),
     ("Dao.java", 'new UsernamePasswordCredentials("bob", "{}")\n', "pw"),
     ("Dao.java", 'config.put("client.secret", "{}");\n', "token"),
@@ -234,11 +226,7 @@ CONTEXT = (
     ("server.xml", '<Connector keystorePass="{}" port="1"/>\n', "pwurl"),
     ("context.xml", '<Resource username="a" password="{}"/>\n', "pwurl"),
     ("pom.xml", "<properties><db.password>{}</db.password></properties>\n", "pwurl"),
-    (
-        "appsettings.json",
-        '{{"ConnectionStrings": {{"Db": "Server=x;User=y;Password={};"}}}}\n',
-        "pwurl",
-    ),
+    ("appsettings.json", '{{"ConnectionStrings": {{"Db": "Server=x;User=y;Password={};"}}}}\n', "pwurl"),
     ("appsettings.json", '{{"Jwt": {{"Key": "{}"}}}}\n', "b64"),
     ("up.sh", "export API_KEY='{}'\n", "token"),
     ("up.sh", "set -x; TOKEN={} ./run\n", "token"),
@@ -504,18 +492,7 @@ def made(form: str, luck: random.Random) -> str:
 
 
 _WORDS = (
-    *(
-        "winter",
-        "falcon",
-        "maple",
-        "rocket",
-        "tiger",
-        "shadow",
-        "purple",
-        "coffee",
-        "dragon",
-        "summer",
-    ),
+    *("winter", "falcon", "maple", "rocket", "tiger", "shadow", "purple", "coffee", "dragon", "summer"),
     *("monkey", "orange", "silver", "planet"),
 )
 
@@ -590,18 +567,12 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
                 continue
             secret = _value(sort, luck)
             yield Case(
-                "context",
-                f"{path}: {text}",
-                path,
-                text.format(secret),
-                (secret,),
-                half_of(path, text),
+                "context", f"{path}: {text}", path, text.format(secret), (secret,), half_of(path, text)
             )
     for text in SAID:
         for number in range(rounds * 2):
             secret = _value(
-                "token" if any(w in text.lower() for w in ("token", "key", "secret")) else "pw",
-                luck,
+                "token" if any(w in text.lower() for w in ("token", "key", "secret")) else "pw", luck
             )
             path = ("", "notes.md", "mail.txt")[number % 3]
             around = luck.choice(("{}", "Hello,\n\n{}\n\nBest, Ana\n", "TODO: {}\n"))

@@ -252,10 +252,7 @@ COLLECTIONS = [
     ("a.plist", "<key>passwords</key><array><string>§</string><string>§2</string></array>"),
     ("a.xml", '<setting name="ApiToken"><value>§</value></setting>'),
     ("a.xml", '<param name="password">§</param>'),
-    (
-        "web.xml",
-        "<init-param><param-name>password</param-name><param-value>§</param-value></init-param>",
-    ),
+    ("web.xml", "<init-param><param-name>password</param-name><param-value>§</param-value></init-param>"),
 ]
 
 # Collections of something else.
@@ -304,13 +301,7 @@ HASHES = [
     "$pbkdf2-sha256$29000$" + "*" * 22 + "$" + "*" * 43,
     "$scrypt$ln=16,r=8,p=1$" + "*" * 22 + "$" + "*" * 43,
 ]
-AROUND_HASHES = [
-    "root:{}:19000:0:99999:7:::",
-    "hash = '{}'",
-    "bob:{}",
-    "VALUES ('bob', '{}');",
-    "{}",
-]
+AROUND_HASHES = ["root:{}:19000:0:99999:7:::", "hash = '{}'", "bob:{}", "VALUES ('bob', '{}');", "{}"]
 WEBHOOKS = [
     "https://hooks.slack.com/services/T0AB12CD3/B0AB12CD3/" + "*" * 24,
     "https://hooks.slack-gov.com/services/T0AB12CD3/B0AB12CD3/" + "*" * 24,
@@ -527,22 +518,7 @@ def well_formed(found: list[Secret], text: str) -> bool:
 
 PIECES = st.one_of(
     st.sampled_from(
-        [
-            *HOSTILE,
-            "\n",
-            "\r\n",
-            "'",
-            '"',
-            "=",
-            ": ",
-            "\\",
-            "is ",
-            "hunter2hunter2",
-            "<",
-            ">",
-            "&",
-            "@h",
-        ]
+        [*HOSTILE, "\n", "\r\n", "'", '"', "=", ": ", "\\", "is ", "hunter2hunter2", "<", ">", "&", "@h"]
     ),
     st.sampled_from([case.text for case in corpus.cases(rounds=1)]),
     st.text(max_size=20),

@@ -62,10 +62,7 @@ def test_a_record_is_read_as_it_was_written(sessions: Sessions) -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [
-        FileRequested("*.txt", ("\udcff\udcfe.txt",)),
-        FileEdited("a", (Hunk(1, 1, 1, 1),), "1 | caf\udce9 €"),
-    ],
+    [FileRequested("*.txt", ("\udcff\udcfe.txt",)), FileEdited("a", (Hunk(1, 1, 1, 1),), "1 | caf\udce9 €")],
     ids=["name", "excerpt"],
 )
 def test_bytes_that_are_no_text_survive_in_a_record(

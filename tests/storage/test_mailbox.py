@@ -63,19 +63,7 @@ def test_any_text_file_is_a_letter(mailbox: Mailbox, name: str) -> None:
 
 
 @each_row(
-    "name",
-    [
-        *(
-            ".a.txt",
-            "~a.txt",
-            "a.txt.tmp",
-            "a.txt.part",
-            "a.txt.crdownload",
-            "a.json",
-            "txt",
-            "a.txt~",
-        )
-    ],
+    "name", [*(".a.txt", "~a.txt", "a.txt.tmp", "a.txt.part", "a.txt.crdownload", "a.json", "txt", "a.txt~")]
 )
 def test_other_files_are_left_alone(mailbox: Mailbox, name: str) -> None:
     """Design, inbox: only `.txt` and `.md`; hidden files belong to anyone who is writing them."""

@@ -94,11 +94,7 @@ def test_the_latest_commits_come_first(tmp_path: Path) -> None:
 def test_paths_are_relative_to_the_folder(tmp_path: Path) -> None:
     """A workspace that is a folder of a repository sees its own files, and no others."""
     root = repository(tmp_path / "r")
-    assert [past.paths for past in recent(root / "sub", RUNS)] == [
-        ("d.py",),
-        ("b c.py",),
-        (),
-    ]
+    assert [past.paths for past in recent(root / "sub", RUNS)] == [("d.py",), ("b c.py",), ()]
 
 
 def test_a_worktree_and_a_shallow_clone_have_a_history(tmp_path: Path) -> None:

@@ -137,14 +137,7 @@ def test_a_forged_submodule_leads_nowhere(root: Path, tmp_path_factory: pytest.T
 # What git opens of a repository, of its own and of one inside.
 PIPES = (
     *("objects/info/alternates", "shallow", "objects/info/commit-graph", "index", "HEAD", "config"),
-    *(
-        "packed-refs",
-        "commondir",
-        "info/exclude",
-        "objects/info/packs",
-        "refs/heads/main",
-        "gitdir",
-    ),
+    *("packed-refs", "commondir", "info/exclude", "objects/info/packs", "refs/heads/main", "gitdir"),
     *("info/grafts", "objects/pack/multi-pack-index", "info/sparse-checkout", "logs/HEAD"),
 )
 

@@ -33,19 +33,7 @@ from tests.rows import each_row
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="it makes what only POSIX has")
 
-ODD = [
-    "D:",
-    "a.txt:b",
-    ".env::$DATA",
-    ".env.",
-    ".env ",
-    "NUL",
-    "con.txt",
-    "COM1",
-    "a\\b",
-    "LPT¹",
-    "a?",
-]
+ODD = ["D:", "a.txt:b", ".env::$DATA", ".env.", ".env ", "NUL", "con.txt", "COM1", "a\\b", "LPT¹", "a?"]
 
 
 def _entered(workspace: Workspace, path: str) -> None:
@@ -502,10 +490,7 @@ LINES: dict[str, tuple[str, object]] = {
         r"""split(r'"C:\Program Files\n.exe" -w C:\a')""",
         ["C:\\Program Files\\n.exe", "-w", "C:\\a"],
     ),
-    "quotes within a word": (
-        r"""split(r'n --dir="C:\a b" "" -w')""",
-        ["n", "--dir=C:\\a b", "", "-w"],
-    ),
+    "quotes within a word": (r"""split(r'n --dir="C:\a b" "" -w')""", ["n", "--dir=C:\\a b", "", "-w"]),
     "an apostrophe": ("""split("O'Neil.txt 'a b'")""", ["O'Neil.txt", "a b"]),
     "a file": (r"split(r'src\main.py')", ["src\\main.py"]),
     "a pager": (r"for_system([r'C:\a b\less.exe', '-FRX'])", r'call "C:\a b\less.exe" -FRX'),
@@ -528,10 +513,7 @@ LINES: dict[str, tuple[str, object]] = {
     # Both cmd.exe and PowerShell 5.1 take each of these for a call; neither a quoted path.
     "our program": (r"ours(r'C:\venv\Scripts\codingagent')", r"C:\venv\Scripts\codingagent"),
     "our program nearby": (r"ours(r'C:\a b\v\Scripts\codingagent')", r"v\Scripts\codingagent"),
-    "our module": (
-        r"ours(r'C:\a b\v\Lib\codingagent\__main__.py')",
-        r"v\Scripts\python.exe -m codingagent",
-    ),
+    "our module": (r"ours(r'C:\a b\v\Lib\codingagent\__main__.py')", r"v\Scripts\python.exe -m codingagent"),
     "a file in a folder that PowerShell would read": (
         (
             r"setattr(os, 'getcwd', lambda: r'C:\$a')"

@@ -17,20 +17,7 @@ from tests.helpers import run_here
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the traps are shell scripts")
 
-TRAPS = (
-    "less",
-    "vi",
-    "xclip",
-    "xsel",
-    "wl-copy",
-    "wl-paste",
-    "git",
-    "tmux",
-    "ssh",
-    "which",
-    "sh",
-    "llm",
-)
+TRAPS = ("less", "vi", "xclip", "xsel", "wl-copy", "wl-paste", "git", "tmux", "ssh", "which", "sh", "llm")
 
 
 class Project:

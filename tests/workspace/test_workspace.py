@@ -192,13 +192,7 @@ def _trapped(yard: Yard) -> Yard:
 OUTSIDE_PATHS = [
     *("absolute/secret", "relative/secret", "up/out/secret", "twin/secret", "step-out/secret"),
     *("over-the-root/secret", "first/secret", "sub/deep/secret", "machine/etc/passwd"),
-    *(
-        "self/etc/passwd",
-        "cwd/secret",
-        "slashes/secret",
-        "absolute/new.txt",
-        "absolute/a/b/new.txt",
-    ),
+    *("self/etc/passwd", "cwd/secret", "slashes/secret", "absolute/new.txt", "absolute/a/b/new.txt"),
 ]
 OUTSIDE_LEAVES = ["leaf", "leaf-relative", "leaf-of-leaf", "dangling", "dangling-deep", "absolute"]
 
@@ -432,11 +426,7 @@ def test_git_is_not_writable_through_a_link(yard: Yard, act: Act) -> None:
     hook = yard.root / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(parents=True)
     hook.write_bytes(b"git's")
-    links: dict[str, str | Path] = {
-        "hooks": ".git/hooks",
-        "by-name": yard.root / ".git",
-        "sub/g": "../.git",
-    }
+    links: dict[str, str | Path] = {"hooks": ".git/hooks", "by-name": yard.root / ".git", "sub/g": "../.git"}
     for name, target in links.items():
         (yard.root / name).symlink_to(target)
     for path in ("hooks/pre-commit", "by-name/hooks/pre-commit", "sub/g/hooks/pre-commit"):

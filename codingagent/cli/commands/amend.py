@@ -82,9 +82,7 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
 def _revoke(
-    context: typer.Context,
-    words: Annotated[list[str] | None, told("revoked")] = None,
-    json: Json = False,
+    context: typer.Context, words: Annotated[list[str] | None, told("revoked")] = None, json: Json = False
 ) -> None:
     """Withdraw approvals that you gave with --always: you are asked again."""
     home = home_of(context)
@@ -151,12 +149,7 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
 
 
 def write_anew(
-    home: Home,
-    state: Session,
-    change: Callable[[Requests], None],
-    screen: Screen,
-    *,
-    has_words: bool = False,
+    home: Home, state: Session, change: Callable[[Requests], None], screen: Screen, *, has_words: bool = False
 ) -> None:
     """Rewrite a session's request after a change."""
     with at_rest(home, state.session_id, screen) as shared:

@@ -35,10 +35,7 @@ app = typer.Typer()
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
 @taking(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
 def _new(
-    context: typer.Context,
-    given: Given,
-    words: options.TaskWords = None,
-    json: options.Json = False,
+    context: typer.Context, given: Given, words: options.TaskWords = None, json: options.Json = False
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     given.check_reply()

@@ -122,13 +122,7 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
 
 
 def _prepared(
-    home: Home,
-    state: Session,
-    screen: Screen,
-    branch: str | None,
-    *,
-    whole: bool,
-    trusts_ignored: bool,
+    home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool, trusts_ignored: bool
 ) -> "_Prepared":
     """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
 

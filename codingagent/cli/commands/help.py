@@ -26,8 +26,7 @@ def _words(incomplete: str) -> list[str]:
 
 @app.command(epilog="Example: codingagent help troubleshooting", name="help")
 def _help(
-    context: typer.Context,
-    topic: Annotated[str | None, told("topic", autocompletion=_words)] = None,
+    context: typer.Context, topic: Annotated[str | None, told("topic", autocompletion=_words)] = None
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
     if topic is None:

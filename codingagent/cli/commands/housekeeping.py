@@ -80,10 +80,7 @@ def _rename(
 
 @app.command(epilog="Example: codingagent delete a1b2c3d4 --yes", name="delete")
 def _delete(
-    context: typer.Context,
-    session: _Named,
-    yes: Annotated[bool, told("delete")] = False,
-    json: Json = False,
+    context: typer.Context, session: _Named, yes: Annotated[bool, told("delete")] = False, json: Json = False
 ) -> None:
     """Delete a session with its undo history, secrets, requests and answers. The workspace stays."""
     home = home_of(context)

@@ -150,10 +150,7 @@ def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, d
         return found
     from codingagent.checkpoints import undo
 
-    with (
-        contextlib.suppress(CodingAgentError),
-        undo.history_of(home, state, records) as (kept, _),
-    ):
+    with contextlib.suppress(CodingAgentError), undo.history_of(home, state, records) as (kept, _):
         for newer, told in kept.counts_of(few):
             counts = found.setdefault(counted[newer].sequence, {}) if newer else {}
             for path, (added, removed) in told.items():
@@ -234,10 +231,7 @@ def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...],
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
 @options.taking("file workspace attach tokens leave_out no_conventions check secrets")
 def _context(
-    context: typer.Context,
-    given: options.Given,
-    words: options.TaskWords = None,
-    json: Json = False,
+    context: typer.Context, given: options.Given, words: options.TaskWords = None, json: Json = False
 ) -> None:
     """Show which parts of files the first request would show for a task."""
     from codingagent.agent.factory import drafted, secrecy_for

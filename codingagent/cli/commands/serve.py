@@ -105,8 +105,7 @@ def _call(
     context: typer.Context,
     named: _EndpointOptions,
     method: Annotated[
-        str,
-        typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
+        str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
     ],
     params: Annotated[str | None, options.told("params")] = None,
     timeout: options.AnswerLimit = 30.0,

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import (
-    ask_whose,
-    home_of,
-    inbox_of,
-    latest_of,
-    opened,
-    settings_of,
-)
+from codingagent.cli.commands.common import ask_whose, home_of, inbox_of, latest_of, opened, settings_of
 from codingagent.cli.commands.options import REPLY, RULES, Given, taking
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
@@ -42,10 +35,7 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent resume", name="resume")
 @taking(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
 def _resume(
-    context: typer.Context,
-    given: Given,
-    session: options.OpenSessionName = None,
-    json: options.Json = False,
+    context: typer.Context, given: Given, session: options.OpenSessionName = None, json: options.Json = False
 ) -> int:
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.answers import Recipients

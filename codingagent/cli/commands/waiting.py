@@ -58,10 +58,7 @@ _HELP = (
     " line, Ctrl-X Ctrl-E: editor). Tab completes:"
 )
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
-_SENT = (
-    "yes: it goes out with the request",
-    "no: forget it (commands here begin with /: see /help)",
-)
+_SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
 

@@ -246,11 +246,7 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
     last = 0
     while at < end:
         line = lines[at]
-        kinds = (
-            line.startswith("Index: "),
-            line.startswith("diff --git "),
-            _is_header(lines, at, end),
-        )
+        kinds = (line.startswith("Index: "), line.startswith("diff --git "), _is_header(lines, at, end))
         kind = kinds.index(True) + 1 if any(kinds) else 0
         # CVS and IDEs write more lines below that of the index.
         is_below_index = last == 1 and line[:1] not in ("", "@", "+", "-", " ")

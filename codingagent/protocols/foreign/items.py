@@ -165,13 +165,7 @@ class Items:
             self.add(edit, run.line, run.notes)
 
     def refuse(
-        self,
-        kind: Kind,
-        line: int,
-        fault: OperationError,
-        subject: str,
-        *,
-        keep_run: Name | None = None,
+        self, kind: Kind, line: int, fault: OperationError, subject: str, *, keep_run: Name | None = None
     ) -> None:
         """Add a part that was not used, and what to send instead."""
         self.flush()

@@ -321,6 +321,9 @@ class Arrivals:
         self._mended = mended
         self._text = mended.text
         self._fenced = mended.fenced
+        self._margins: dict[str, int] = {}
+        first = len(self._text) - len(self._text.lstrip())
+        self._first_line_end = tag_blocks.line_end(self._text, first)
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
         self._kept: dict[int, frozenset[Kept]] = {}
@@ -336,13 +339,22 @@ class Arrivals:
         Later tags don't count: a block must be read the same way if the answer is cut off after it.
         """
         last = block.line + block.body.count("\n") + 1
+        lead = self._mended.leads.get(block.line, "")
         way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
         return Arrival(
             way,
-            self._mended.leads.get(block.line, ""),
+            lead,
+            is_moved=bool(lead) and self._margin(lead) >= block.start > self._first_line_end,
             in_code=block.start in self._fenced,
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
             is_one_line=self._text.find("\n", block.start, block.end) < 0,
             kept=self._kept.get(block.start, frozenset()),
         )
+
+    def _margin(self, lead: str) -> int:
+        """Return where the first line begins that is not indented so."""
+        if lead not in self._margins:
+            found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
+            self._margins[lead] = len(self._text) if found is None else found.start()
+        return self._margins[lead]

@@ -5,13 +5,7 @@ import re
 from collections.abc import Iterable
 
 from codingagent.model import commands
-from codingagent.model.operations import (
-    FetchFile,
-    Kind,
-    ListFolder,
-    ReadFile,
-    ShowMessage,
-)
+from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile, ShowMessage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import one_line, some
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
@@ -19,8 +13,7 @@ from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 _OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
 # Chats may escape or embolden them.
 _ANSWER_LINES = lazy_pattern(
-    r"^[ \t>*_`]*\\?\[/?(?:REPLY|END|MESSAGE|DONE|READ\\?_FILE)\b[^\n]*\][*_` \t]*$\n?",
-    re.MULTILINE,
+    r"^[ \t>*_`]*\\?\[/?(?:REPLY|END|MESSAGE|DONE|READ\\?_FILE)\b[^\n]*\][*_` \t]*$\n?", re.MULTILINE
 )
 _FENCED = lazy_pattern(r"(`{3,}|~{3,})\w*\n((?:(?!^\1).)*)^\1[ \t]*", re.DOTALL | re.MULTILINE)
 _READS = (ReadFile, FetchFile, ListFolder)

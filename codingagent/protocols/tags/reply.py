@@ -81,10 +81,7 @@ _INVENTED = (
     ". Look at the real ones, then send DONE again (line {} of the answer)",
 )
 _LEFT = "Not accepted, because this was not executed: {}", "; send it, and DONE as the last block"
-_DONE_OPEN = (
-    "Not accepted: it has no closing tag",
-    ": if all else succeeded, send it again with [/DONE]",
-)
+_DONE_OPEN = ("Not accepted: it has no closing tag", ": if all else succeeded, send it again with [/DONE]")
 
 
 BLOCK_LINE = "\0"

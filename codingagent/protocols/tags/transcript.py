@@ -27,13 +27,11 @@ _END = lazy_pattern(rf"{_BEFORE}\[[*_`\\]*END[*_`\\]*\][ \t*_`]*$", re.MULTILINE
 _VALUE = lazy_pattern(r"\b(session|sequence)\s*=\s*(?:&quot;|[\\\"'“”„«»])*([0-9A-Za-z]+)")
 
 _HEADER = lazy_pattern(
-    r"^=== HEADER ===[ \t]*\n\s*Session:[ \t]*(\S+)[ \t]*\n\s*Sequence:[ \t]*(\d{1,9})[ \t]*$",
-    re.MULTILINE,
+    r"^=== HEADER ===[ \t]*\n\s*Session:[ \t]*(\S+)[ \t]*\n\s*Sequence:[ \t]*(\d{1,9})[ \t]*$", re.MULTILINE
 )
 _ANY_HEADING = lazy_pattern(r"={3}\W{1,9}(?:HEADER|PROTOCOL)\W{1,9}={3}")
 _CONTENTS = lazy_pattern(
-    r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$",
-    re.MULTILINE,
+    r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$", re.MULTILINE
 )
 _TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.

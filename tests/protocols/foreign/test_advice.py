@@ -32,7 +32,7 @@ NESTED = "x = '''\n```sh\nls\n```\n'''\n"
 ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "entities in code": (
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
-        "send it again with the characters that the file should contain",
+        "again with the characters that the file should contain",
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u < 2\n```\n",
         {"src/u.py": "u = 1\nv = u < 2\n"},
     ),
@@ -288,11 +288,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         {"a.py": "a = x &lt; y\nb = 2\n"},
     ),
 }
-OTHERS = {
-    "x/lib/t.py": "t\n",
-    "r.py": "r = 1\nq = 1\nr = 1\ns = 2\n",
-    "m.go": "func m() {\n\to()\n}\n",
-}
+OTHERS = {"x/lib/t.py": "t\n", "r.py": "r = 1\nq = 1\nr = 1\ns = 2\n", "m.go": "func m() {\n\to()\n}\n"}
 
 
 @pytest.mark.one_in(2)

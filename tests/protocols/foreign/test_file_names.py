@@ -178,11 +178,7 @@ def test_the_heading_of_a_new_file_with_text_below_it_is_refused_by_name(heading
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "See `a.py` and **b.py**:",
-        "Then call `run()` as `a.py` does it in its first lines, like this:",
-    ],
+    "line", ["See `a.py` and **b.py**:", "Then call `run()` as `a.py` does it in its first lines, like this:"]
 )
 def test_what_is_no_label_names_no_new_file(line: str) -> None:
     found = parser.read(f"{line}\n```python\nx = 1\n```\n", ())

@@ -1,13 +1,6 @@
 """Edits in another format beside commands of ours: what is done, in which order, and what is named."""
 
-from codingagent.model.operations import (
-    CreateFile,
-    EditFile,
-    Finish,
-    MoveFile,
-    RunCommand,
-    ShowMessage,
-)
+from codingagent.model.operations import CreateFile, EditFile, Finish, MoveFile, RunCommand, ShowMessage
 from codingagent.protocols.foreign import items, parser
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Reply, Step
@@ -121,10 +114,7 @@ def test_a_deletion_in_words_is_asked_for_unless_a_command_does_it() -> None:
     assert "it says that 'old.py' is deleted; send [DELETE_FILE" in str(
         kinds(read(f"{text}{RUN}\n{DONE}"))[0]
     )
-    for command in (
-        '[DELETE_FILE path="old.py"]\n',
-        "[RUN_COMMAND]\nrm old.py\n[/RUN_COMMAND]\n",
-    ):
+    for command in ('[DELETE_FILE path="old.py"]\n', "[RUN_COMMAND]\nrm old.py\n[/RUN_COMMAND]\n"):
         assert DONE not in text
         assert [k for k in kinds(read(f"{text}{command}{DONE}")) if isinstance(k, str)] == []
         assert len(read(f"{text}{command}{DONE}").items) == 2

@@ -1,14 +1,6 @@
 """What is found in a reply, in which order, and what the screen says of it."""
 
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    Diff,
-    DiffHunk,
-    EditFile,
-    Kind,
-    Replacement,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, Diff, DiffHunk, EditFile, Kind, Replacement
 from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags.reply import Problem, Step
 

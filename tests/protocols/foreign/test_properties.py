@@ -141,12 +141,7 @@ def done_in_folder(reply: str, before: dict[str, bytes | str]) -> tuple[dict[str
 @example(["", "a"], [""], False, True, 0, "")
 @example(["a"], ["a", "a"], False, False, 0, "")
 def test_a_difference_gives_the_second_text_or_nothing(
-    old_lines: list[str],
-    new_lines: list[str],
-    old_ended: bool,
-    new_ended: bool,
-    context: int,
-    damage: str,
+    old_lines: list[str], new_lines: list[str], old_ended: bool, new_ended: bool, context: int, damage: str
 ) -> None:
     """However its headers are damaged: places are found by text, and what is not certain is refused."""
     old, new = text_of(old_lines, ended=old_ended), text_of(new_lines, ended=new_ended)
@@ -177,12 +172,7 @@ UNIQUE = st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=14).map(
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
 def test_a_difference_with_context_and_unique_lines_is_always_applied(
-    old_lines: list[str],
-    new_lines: list[str],
-    old_ended: bool,
-    new_ended: bool,
-    context: int,
-    damage: str,
+    old_lines: list[str], new_lines: list[str], old_ended: bool, new_ended: bool, context: int, damage: str
 ) -> None:
     old, new = text_of(old_lines, ended=old_ended), text_of(new_lines, ended=new_ended)
     told = difference(old, new, context, damage=damage)

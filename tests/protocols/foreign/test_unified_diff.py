@@ -7,14 +7,7 @@ import pytest
 
 from codingagent.editing import apply
 from codingagent.errors import OperationError
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    Diff,
-    EditFile,
-    MoveFile,
-    RunCommand,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, MoveFile, RunCommand
 from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem
@@ -88,10 +81,7 @@ def test_a_new_file_has_its_text_in_whichever_order_its_header_is_written(
     ("diff", "said"),
     [
         (NEW + GIT + IS_NEW + ADDED, "it makes a new file and has none of its lines; send them"),
-        (
-            GIT + IS_NEW + NEW + ADDED + GIT + IS_NEW,
-            "it makes a new file and has none of its lines",
-        ),
+        (GIT + IS_NEW + NEW + ADDED + GIT + IS_NEW, "it makes a new file and has none of its lines"),
         (BOTH + GIT + "index 1..2 100644\n" + BOTH + EDIT, "it has no hunks; send them"),
     ],
 )
@@ -102,11 +92,7 @@ def test_a_header_that_is_written_twice_is_said_and_changes_nothing(diff: str, s
 
 
 @pytest.mark.parametrize(
-    "diff",
-    [
-        GIT + IS_GONE,
-        GIT + IS_GONE + "Binary files a/n.py and /dev/null differ\n",
-    ],
+    "diff", [GIT + IS_GONE, GIT + IS_GONE + "Binary files a/n.py and /dev/null differ\n"]
 )
 def test_a_deleted_file_is_deleted_once(diff: str) -> None:
     assert done(fenced(diff), {"n.py": OLD}) == ({}, ())

@@ -102,10 +102,7 @@ def asked(kind: Kind, subject: str, *rules: str) -> ApprovalAsked:
     return ApprovalAsked(4, question, NOON, "")
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"),
-    [(Kind.RUN_COMMAND, "command"), (Kind.CREATE_FILE, "path")],
-)
+@pytest.mark.parametrize(("kind", "field"), [(Kind.RUN_COMMAND, "command"), (Kind.CREATE_FILE, "path")])
 def test_what_waits_is_told_with_its_details(kind: Kind, field: str) -> None:
     """Specification 001, approvalRequired: the operation, why, and command or path with the policy."""
     said = checked(approval_event(asked(kind, "it", "rule 1", "rule 2")))
@@ -166,10 +163,7 @@ def test_whatever_waits_can_be_said(kind: Kind, subject: str, reason: str) -> No
 # --- answers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("answer", "fault"),
-    [("[" * 100_000, "message is nested too deep")],
-)
+@pytest.mark.parametrize(("answer", "fault"), [("[" * 100_000, "message is nested too deep")])
 def test_what_is_no_answer_approves_nothing(answer: object, fault: str) -> None:
     """An answer that is not clear is none."""
     with pytest.raises(MessageError) as caught:

@@ -12,13 +12,7 @@ from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.model.settings import Settings
 from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import validate_events_message
-from tests.helpers import (
-    LiveSession,
-    new_marker,
-    none_left,
-    plain_session,
-    use_no_git,
-)
+from tests.helpers import LiveSession, new_marker, none_left, plain_session, use_no_git
 from tests.killing import command_line_here, kill_when
 
 OFF = Settings(sandbox="off")

@@ -316,10 +316,7 @@ def test_events_are_validated_as_the_printed_schema_says(value: Any) -> None:
 @given(_MESSAGES, _EVENTS_MESSAGES)
 def test_what_was_read_is_written_the_same(operations: Any, events: Any) -> None:
     """What is valid can be written, and read again as the same; absent fields are left out."""
-    for value, validate in (
-        (operations, validate_operations_message),
-        (events, validate_events_message),
-    ):
+    for value, validate in ((operations, validate_operations_message), (events, validate_events_message)):
         validated = validate(value)
         if validated.success:
             assert validate(to_wire(validated.data)) == validated
@@ -380,18 +377,9 @@ _TYPES = f"must be one of {', '.join(map(repr, dict.fromkeys(TYPES.values())))}"
 @each_row(
     ("operation", "line"),
     [
-        (
-            ErrorEvent(timestamp=NOON, category="system", message=""),
-            f"type {_TYPES}",
-        ),
-        (
-            {"type": "message", "content": "a" * 100_001},
-            "content must have at most 100000 characters",
-        ),
-        (
-            {"type": "shell", "command": "a" * 4097},
-            "command must have at most 4096 characters",
-        ),
+        (ErrorEvent(timestamp=NOON, category="system", message=""), f"type {_TYPES}"),
+        ({"type": "message", "content": "a" * 100_001}, "content must have at most 100000 characters"),
+        ({"type": "shell", "command": "a" * 4097}, "command must have at most 4096 characters"),
         ({"type": "shell", "command": "a", "timeout": math.nan}, "timeout must be a valid integer"),
         (
             {"type": "shell", "command": "a", "timeout": 10**5000},
@@ -475,13 +463,7 @@ def test_values_are_frozen() -> None:
     ("event", "line"),
     [
         (
-            {
-                "type": "editFile",
-                "timestamp": NOON,
-                "path": "a",
-                "success": True,
-                "editsApplied": math.nan,
-            },
+            {"type": "editFile", "timestamp": NOON, "path": "a", "success": True, "editsApplied": math.nan},
             "editsApplied must be a valid integer",
         )
     ],
@@ -607,16 +589,8 @@ _LS = ShellOperation(command="ls")
             "must be a valid string, unable to parse raw data as a unicode string",
         ),
         ('{"type":"shell","command":"a","timeout":NaN}', ".timeout", "must be a valid integer"),
-        (
-            '{"type":"shell","command":"a","timeout":-Infinity}',
-            ".timeout",
-            "must be a valid integer",
-        ),
-        (
-            f'{{"type":"shell","command":"a","timeout":{"9" * 5000}}}',
-            ".timeout",
-            "must be a valid integer",
-        ),
+        ('{"type":"shell","command":"a","timeout":-Infinity}', ".timeout", "must be a valid integer"),
+        (f'{{"type":"shell","command":"a","timeout":{"9" * 5000}}}', ".timeout", "must be a valid integer"),
     ],
 )
 def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, reason: str) -> None:
@@ -625,19 +599,12 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
     value = json.loads(text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits))
     where = f"operations[1]{where}"
     malformed = Problem(Kind.MALFORMED, f"{where} {reason}", 2, id="op-2", subject=where)
-    for source in (
-        text,
-        text.encode(),
-        f"\ufeff{text}",
-        f"\ufeff{text}".encode(),
-        value,
-    ):
+    for source in (text, text.encode(), f"\ufeff{text}", f"\ufeff{text}".encode(), value):
         assert read_operations_message(source) == (_LS, malformed, _LS)
 
 
 @each_row(
-    "unknown",
-    ["NaN", "1e999", "9" * 5000, '"\\udc00"', "[" * 150 + "]" * 150, '{"a":1,"a":2}', "null"],
+    "unknown", ["NaN", "1e999", "9" * 5000, '"\\udc00"', "[" * 150 + "]" * 150, '{"a":1,"a":2}', "null"]
 )
 def test_unknown_fields_are_ignored_whatever_they_hold(unknown: str) -> None:
     """Design: unknown fields are ignored, in a message and in an operation."""
@@ -691,15 +658,7 @@ def test_ids_are_given_by_place_and_kept_as_they_are() -> None:
     bare = {"type": "message", "content": "a"}
     odd = [{"id": "own"}, {"id": 5}, {"id": "\ud800"}, 7]
     received = read_operations_message(message(named, bare, named, *odd))
-    assert tuple(item.id for item in items_of(received)) == (
-        "x",
-        "op-2",
-        "x",
-        "own",
-        "op-5",
-        "op-6",
-        "op-7",
-    )
+    assert tuple(item.id for item in items_of(received)) == ("x", "op-2", "x", "own", "op-5", "op-6", "op-7")
 
 
 def test_a_message_made_in_python_is_read_as_it_is() -> None:

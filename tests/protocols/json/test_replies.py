@@ -24,11 +24,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.prompt import render as outbox
 from codingagent.protocols.json import guide as json_guide
-from codingagent.protocols.json.messages import (
-    read_reply,
-    validate_event,
-    validate_operations_message,
-)
+from codingagent.protocols.json.messages import read_reply, validate_event, validate_operations_message
 from codingagent.protocols.json.wire import Operation
 from codingagent.protocols.tags import prose
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step

@@ -20,16 +20,7 @@ MARKS = {
     form.example: PRIVATE if form.example.startswith("U+") else form.example.replace("…", "")
     for form in FORMS
 }
-BESIDE = [
-    "[1]",
-    "[1][2]",
-    "[1], [2]",
-    "[[1]](http://a.b)",
-    "[source](http://a.b)",
-    "¹",
-    "【1】",
-    "([a][1])",
-]
+BESIDE = ["[1]", "[1][2]", "[1], [2]", "[[1]](http://a.b)", "[source](http://a.b)", "¹", "【1】", "([a][1])"]
 TURNS = ["\u200f", "\u200e", "\u061c", "\u202a", "\u202b", "\u202e", "\u2066", "\u2067", "\u2068"]
 DAGGER = "【12†source】"
 OAICITE = ":contentReference[oaicite:2]{index=2}"
@@ -95,10 +86,7 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
     "mark",
     [
         *(OAICITE, DAGGER, PRIVATE, "[cite_start]", "citeturn0search1", "citeturn0file0"),
-        *(
-            "[oai_citation:1‡a.py](sandbox:/mnt/data/a.py)",
-            "([oai_citation:0‡b.org](https://b.org))",
-        ),
+        *("[oai_citation:1‡a.py](sandbox:/mnt/data/a.py)", "([oai_citation:0‡b.org](https://b.org))"),
         *("[F:src/a.py†L10-L20]", "〖3:1†a.py〗"),
     ],
 )

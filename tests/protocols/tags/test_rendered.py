@@ -50,10 +50,7 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
         (f'[CREATE_FILE path="c.yaml"]\n{FLAT_YAML}[/CREATE_FILE]\n', "its indentation is gone"),
         (f'````\n[CREATE_FILE path="c.yaml"]\n{FLAT_YAML}[/CREATE_FILE]\n````\n', "its indentation is gone"),
         (f'[CREATE_FILE path="c.py"]\n{CROWDED}[/CREATE_FILE]\n', "its blank lines are gone"),
-        (
-            '[CREATE_FILE path="c.py"]\nclass A:\nx = 1\n[/CREATE_FILE]\n',
-            "its indentation is gone",
-        ),
+        ('[CREATE_FILE path="c.py"]\nclass A:\nx = 1\n[/CREATE_FILE]\n', "its indentation is gone"),
         (
             '[CREATE_FILE path="R.md"]\n# T\n\na\tb\nc\td\n[/CREATE_FILE]\n',
             "its table has tabs in place of its marks",
@@ -70,10 +67,7 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             '[CREATE_FILE path="a.go"]\npackage a\n\n\nvar x = 1\n\n\nvar y = 2\n[/CREATE_FILE]\n',
             "its blank lines are doubled",
         ),
-        (
-            '[CREATE_FILE path="R.md"]\n# T\n- a\n- b\nWords.\n[/CREATE_FILE]\n',
-            "its blank lines are gone",
-        ),
+        ('[CREATE_FILE path="R.md"]\n# T\n- a\n- b\nWords.\n[/CREATE_FILE]\n', "its blank lines are gone"),
         (
             '````\n[CREATE_FILE path="R.md"]\n# T\n\n&gt; said\n[/CREATE_FILE]\n````\n',
             "its quote marks are HTML entities",

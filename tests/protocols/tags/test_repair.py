@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import body_repair
 from codingagent.model import chat_damage
-from codingagent.model.operations import (
-    CreateFile,
-    Finish,
-    Operation,
-)
+from codingagent.model.operations import CreateFile, Finish, Operation
 from codingagent.prompt import guide
 from codingagent.protocols.tags import repair, reply, scanner
 from codingagent.protocols.tags.reply import Step
@@ -54,11 +50,11 @@ def _indented(text: str, lead: str) -> str:
 
 def test_indentation_that_the_body_shares_with_its_tags_is_the_files_unless_it_is_proven() -> None:
     """Specification 003: the body is verbatim; the file on disk, or all of the answer, shows otherwise."""
-    text = _indented(create("one\n    two\n", "a.txt"), "    ")
-    assert written(text) == "    one\n        two\n"
-    assert written(text, "one\n    three\n") == "one\n    two\n"
-    assert written(text, "    one\n    three\n") == "    one\n        two\n"
-    assert written(f"    {_HEADER}{text}") == "one\n    two\n"
+    text = _indented(create("first\n    second\n", "a.txt"), "    ")
+    assert written(text) == "    first\n        second\n"
+    assert written(text, "first\n    third\n") == "first\n    second\n"
+    assert written(text, "    first\n    third\n") == "    first\n        second\n"
+    assert written(f"    {_HEADER}{text}") == "first\n    second\n"
 
 
 # --- the reply as a whole --------------------------------------------------------------------------
@@ -188,11 +184,7 @@ def test_reading_never_raises_and_repairing_is_idempotent(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("undo", "text"),
-    [
-        (chat_damage.without_entities, "&amp;lt;"),
-        (chat_damage.without_escapes, r"\\\_"),
-    ],
+    ("undo", "text"), [(chat_damage.without_entities, "&amp;lt;"), (chat_damage.without_escapes, r"\\\_")]
 )
 def test_damage_is_undone_once(undo: Callable[[str], str], text: str) -> None:
     """What a serializer did once is undone once."""

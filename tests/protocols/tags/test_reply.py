@@ -11,13 +11,7 @@ from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.journal_entries import AnswerTaken
-from codingagent.model.operations import (
-    AT_ONCE,
-    CreateFile,
-    EditFile,
-    Finish,
-    Operation,
-)
+from codingagent.model.operations import AT_ONCE, CreateFile, EditFile, Finish, Operation
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.protocols.tags import reply

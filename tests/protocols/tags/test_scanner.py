@@ -130,13 +130,7 @@ def test_what_is_written_is_what_is_read(name: str, body: str, end: str) -> None
         token += "T"
     text = f'before\n[{name} path="x" until="{token}"]\n{body}[/{name} {token}]\nbehind\n'
     block = only(text.replace("\n", end))
-    assert (block.name, block.body, block.line, block.closed, block.notes) == (
-        name,
-        body,
-        2,
-        True,
-        (),
-    )
+    assert (block.name, block.body, block.line, block.closed, block.notes) == (name, body, 2, True, ())
 
 
 @given(st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f])))

@@ -57,10 +57,7 @@ def test_two_messages_within_one_block_are_not_written(tmp_path: Path, path: str
 
 @pytest.mark.parametrize(
     ("path", "between"),
-    [
-        ("a.yml", "Here is the rest of the file:\n"),
-        ("a.go", "User\nwhere is the rest?\nDeepSeek V3\n"),
-    ],
+    [("a.yml", "Here is the rest of the file:\n"), ("a.go", "User\nwhere is the rest?\nDeepSeek V3\n")],
 )
 def test_nor_into_a_program(tmp_path: Path, path: str, between: str) -> None:
     first, second = HALVES[path]

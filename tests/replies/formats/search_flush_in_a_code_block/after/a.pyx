@@ -1,8 +1,0 @@
-def a(x):
-return x
-def b():
-    pass
-
-
-def c():
-    pass
