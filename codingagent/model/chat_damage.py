@@ -146,12 +146,7 @@ _with_plain_dashes = _translating({"—": "--", "…": "..."})
 
 def with_plain_blanks(text: str) -> str:
     """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
-<<<<<<< HEAD
     return text if text.isascii() and "&nbsp;" not in text else ODD_BLANK.sub(" ", text)
-=======
-    text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
-    return text if text.isascii() else text.translate(_BLANKS)
->>>>>>> evidence
 
 
 LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
