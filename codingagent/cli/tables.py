@@ -1,6 +1,5 @@
 """The output of commands that look back, and of `config`: on a terminal, as plain lines, JSON or Markdown."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -142,55 +141,21 @@ _OF_THE_PERSON = (
     *(*UNTOLD, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
     *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
 )
-_WIDE = Look(1_000_000, has_marks=True)
-_BACKTICKS = lazy_pattern("`+")
+_BACKTICKS = lazy_pattern("`*")
 
 
-def show_as_markdown(session: Session, told: Told, turns: Mapping[int, Counts]) -> None:
-    """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn.
+def show_as_markdown(session: Session, told: Told, counts: Mapping[int, Counts]) -> None:
+    """Print what a session did as Markdown, for a pull request or a colleague: all of it in one code block.
 
-    What anyone said or ran is code in it: no link, image, tag or name of a person comes from there.
+    So no link, image, tag or name of a person comes from what anyone said or ran.
     """
-    task = on_screen(session.task).strip()
-    lines = [f"# {_code(session.name or task.partition(chr(10))[0] or session.session_id)}"]
-    lines += _fenced(task) if session.name or "\n" in task else ()
-    for record, state in told:
-        match record:
-            case entries.AnswerTaken():
-                lines += ("", f"## Turn {record.sequence}", "")
-            case entries.OperationEnded(event=events.MessageShown(text=text)):
-                lines += _fenced(text)
-            case entries.TurnEnded():
-                last = state.results[-1] if state.results and state.is_complete else None
-                if isinstance(last, events.Finished):
-                    lines += ("", "**Done.**", *_fenced(last.summary))
-                for path, (added, removed) in turns.get(record.sequence, {}).items():
-                    lines.append(f"Changed {_code(path)} +{added} −{removed}  ")
-            case _ if not isinstance(record, _OF_THE_PERSON):
-                for line, _ in lines_of(record, state, None, _WIDE):
-                    if said := "".join(text for text, _ in line).strip():
-                        lines.append(f"- {_code(said)}")
-            case _:
-                pass
+    theirs = (each for each in told if not isinstance(each[0], _OF_THE_PERSON))
+    lines = laid_out(_history(theirs, counts, None, layout.PIPE, layout.local_now()), layout.PIPE)
+    task = f"{session.name}\n" * bool(session.name) + on_screen(session.task).strip()
+    text = f"{task}\n{layout.plain_lines(lines)}"
+    mark = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text))))
     be_utf8(sys.stdout)
-    text = "\n".join(lines)
-    sys.stdout.write(re.sub(r"\n{3,}", "\n\n", f"{text.strip()}\n"))
-
-
-def _fenced(text: str) -> tuple[str, ...]:
-    shown = on_screen(text)
-    fence = max("```", _mark_for(shown), key=len)
-    return ("", f"{fence}text", shown, fence, "")
-
-
-def _code(text: str) -> str:
-    shown = on_screen(text).replace("\n", " ").strip()
-    mark = _mark_for(shown)
-    return f"{mark} {shown} {mark}" if "`" in shown else f"{mark}{shown}{mark}"
-
-
-def _mark_for(text: str) -> str:
-    return "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    sys.stdout.write(f"{mark}text\n{text.strip()}\n{mark}\n")
 
 
 def show_session(
@@ -213,7 +178,7 @@ def show_session(
 
 
 def _history(
-    told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox", look: Look, now: datetime
+    told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox | None", look: Look, now: datetime
 ) -> Iterator[Hung]:
     began_at = ""
     for record, session in told:
