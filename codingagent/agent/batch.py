@@ -42,17 +42,14 @@ RETURNED_LIMIT = 64 * 2**20
 # A name that every shell reads as one word, and never as an option.
 _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 # How many of the failures that keep a DONE from counting are named.
-_FAILED_NAMED = 3
+_first = partial(plain_text.some, most=3)
 _LEFT_OUT = "the user said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 _ABOUT_NAMES = "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
 _OLD = "fix that if the task asks for it, else say with MESSAGE that you can't"
 _NOT_CHECKED = "the check was not run, because an edit failed"
 
-_QUESTION_GONE = (
-    "the question that waited is gone: files, settings or this machine have changed since, and the operation"
-    " needs no approval now, or can't be done"
-)
+_QUESTION_GONE = "the question that waited is gone: what it was about has changed since, or can't be done now"
 
 
 class Execution:
@@ -187,14 +184,10 @@ class Execution:
             if any(note.endswith(plain_text.DOUBT) for note in event.notes):
                 doubted.append(self._named(item))
         if failed:
-            names = plain_text.some(failed, _FAILED_NAMED)
-            return f"Not accepted, because this failed: {names}", "fix that"
+            return f"Not accepted, because this failed: {_first(failed)}", "fix that"
         if doubted:
-            names = plain_text.some(doubted, _FAILED_NAMED)
-            return (
-                f"Not accepted, because a note doubts {names}",
-                "look at the lines, mend them if they are damaged",
-            )
+            how = "look at the lines, mend them if they are damaged"
+            return f"Not accepted, because a note doubts {_first(doubted)}", how
         has_begun = self.check.has_changed()
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
             assert self.session.checked is not None, "it was just run"
@@ -204,8 +197,7 @@ class Execution:
             is_old = found.is_same or (found.old and not found.new)
             return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
         if own := self._own_failures():
-            names = plain_text.some(own, _FAILED_NAMED)
-            return f"Not accepted, because tests of your own fail: {names}", "fix that"
+            return f"Not accepted, because tests of your own fail: {_first(own)}", "fix that"
         workspace, broken = self.context.workspace, list[str]()
         for path in () if has_check else sorted(self.session.unparsed):
             with contextlib.suppress(OperationError):  # it is gone
@@ -214,9 +206,8 @@ class Execution:
                     broken.append(f"'{path}' ({fault})")
         if not broken:
             return None
-        names = plain_text.some(broken, _FAILED_NAMED)
         way_out = "" if self.session.terms.protocol == "json" else ', or send it with unchecked="true"'
-        why = f"Not accepted, because this can't be parsed: {names}"
+        why = f"Not accepted, because this can't be parsed: {_first(broken)}"
         return why, f"correct or delete it{way_out}"
 
     def _own_failures(self) -> list[str]:

@@ -12,14 +12,8 @@ from msgspec.structs import replace
 
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
+from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
-from codingagent.model.journal_entries import (
-    ApprovalAsked,
-    OperationEnded,
-    OperationStarted,
-    Record,
-    TurnEnded,
-)
 from codingagent.model.operations import Kind
 from codingagent.model.paths import is_glob, shown, unquoted
 from codingagent.model.patterns import lazy_pattern
@@ -67,17 +61,8 @@ class Secrecy:
     # --- what leaves -------------------------------------------------------------------------------
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
-        texts: list[str] = []
-
-        def noted(text: str) -> str:
-            texts.append(text)
-            return text
-
-        mapped(value, noted)
-        # Of nearly all values it is enough to look at their texts once, together.
-        is_plain = self.is_off or self.vault.has_none("\0\n".join(texts))
-        changed: _Any = value if is_plain else mapped(value, self.hide)
-        return changed
+        hidden: _Any = value if self.is_off else mapped(value, self.hide)
+        return hidden
 
     def seal(self, request: str, guide: str) -> str:
         """Hide the secrets left in a request, save in our own words; return what names mean."""
@@ -113,23 +98,23 @@ class Secrecy:
             return FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
 
-    def record(self, record: Record, session: Session) -> tuple[Record, Session]:
+    def record(self, record: entries.Record, session: Session) -> tuple[entries.Record, Session]:
         """Return a record, and the session after it, as a screen may show them."""
         match record:
-            case OperationStarted():  # what it is about to do is told once it is done
+            case entries.OperationStarted():  # what it is about to do is told once it is done
                 record = replace(record, changes=(), event=None)
-            case OperationEnded():
+            case entries.OperationEnded():
                 record = replace(record, event=self.event(record.event))
-            case TurnEnded() if session.is_complete:  # told with what failed, and its end
+            case entries.TurnEnded() if session.is_complete:  # told with what failed, and its end
                 told = (each if _is_quiet(each) else self.event(each) for each in session.results)
                 session = replace(session, results=tuple(told))
-            case ApprovalAsked():
+            case entries.ApprovalAsked():
                 return self.asked(record), session
             case _:
                 pass
         return self.hide_all(record), session
 
-    def asked(self, record: ApprovalAsked) -> ApprovalAsked:
+    def asked(self, record: entries.ApprovalAsked) -> entries.ApprovalAsked:
         """Return a question as a screen may show it: what a command has just written can be read."""
         hidden = self.hide_all(record)
         question, shown = record.question, hidden.question.shown

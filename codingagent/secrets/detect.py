@@ -27,11 +27,6 @@ def find_secrets(text: str, path: str = "") -> list[Secret]:
     return [*next((found for most, found in _CACHES if len(text) <= most), _found)(text, path)]
 
 
-def may_hold_any(text: str) -> bool:
-    """Return whether a text has what a secret begins with, or is called; no more is looked at."""
-    return bool(_leads_in(text))
-
-
 def _found(text: str, path: str) -> list[Secret]:
     form, leads = values.form_of(path), _leads_in(text)
     found: list[Secret] = []

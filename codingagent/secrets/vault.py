@@ -21,7 +21,7 @@ from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import is_setting
-from codingagent.secrets.detect import Secret, find_secrets, may_hold_any
+from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.files import Copies, variables_in
 from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, likely, places
 
@@ -117,13 +117,6 @@ class Vault:
         if path and self.hides and self.is_secret_file(path, text):
             self.is_changed |= self.copies.keep(path, "" if self.wishes.allows(path) else text)
         return self._hidden(text, path, self.spans(text, path))
-
-    def has_none(self, lines: str) -> bool:
-        """Return whether no secret can be in any of some texts, each ended by NUL and a line end."""
-        if not self.hides:
-            return True
-        is_known = bool(self.by_name or self.wishes.hide) and bool(self.spans(lines, ""))
-        return not (is_known or _FIRST in lines or may_hold_any(lines))
 
     def preview(self, text: str, path: str) -> str:
         """Return a text that no file holds yet, as `hide` would; nothing about the file is kept or told."""

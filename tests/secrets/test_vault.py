@@ -21,7 +21,6 @@ from codingagent.secrets.texts import mapped
 from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes
 from tests.helpers import calls_of, cpu_below, grows_with
 from tests.rows import each_row
-from tests.secrets import corpus
 
 
 def token(seed: int = 0) -> str:
@@ -228,18 +227,6 @@ def test_a_diff_is_hidden_in_its_lines() -> None:
     assert [line[:1] for line in hidden.split("\n")] == [line[:1] for line in diff.split("\n")]
     assert "ghp_" not in hidden
     assert "B=1" not in hidden
-
-
-def test_texts_that_are_looked_at_together_are_plain_each_by_itself() -> None:
-    """A value of many texts is left as it is only if none of them holds a secret, or one that is known."""
-    known = vault("Kd92jf0x7q")
-    texts = [each.text for each in itertools.islice(corpus.cases(1, 1), 0, None, 4)]
-    for text in (*texts, "so Kd92jf0x7q is it", "d1/a.txt", "nothing"):
-        for ours in (vault(), known):
-            together = f"1/a.txt\0\n{text}\0\nb"
-            assert not ours.has_none(together) or ours.hide(text) == text
-    assert vault().has_none("1/a.txt\0\nab12")
-    assert not known.has_none("1/a.txt\0\nKd92jf0x7q")
 
 
 def test_a_text_full_of_secrets_takes_linear_time() -> None:
