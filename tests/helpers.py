@@ -31,9 +31,9 @@ from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli import main
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked, Protocol, Record
+from codingagent.model.notices import Notice
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
 from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.workspace import Workspace

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order, subject_of
+from codingagent.agent.plan import OperationRequest, subject_of
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
@@ -168,7 +168,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
         path = subject_of(item.operation)
         edits = [each for each in events if isinstance(each, FileEdited) and each.path == path]
-        event = agent.perform(Order(index, item.operation, edits, later=partial(tuple, rest)))
+        event = agent.perform(OperationRequest(index, item.operation, edits, later=partial(tuple, rest)))
         assert not isinstance(event, Question), "nothing is asked"
         events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)

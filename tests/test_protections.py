@@ -289,7 +289,7 @@ def approval_is_for_exactly_that() -> bool:
     """A yes to one content is no yes to another under the same path."""
     from codingagent.agent.context import bare_context
     from codingagent.agent.executor import Executor
-    from codingagent.agent.plan import Order
+    from codingagent.agent.plan import OperationRequest
     from codingagent.model.approval import Question
     from codingagent.model.operations import CreateFile
     from codingagent.policy.rules import PRESETS
@@ -300,9 +300,9 @@ def approval_is_for_exactly_that() -> bool:
     Path("ws").mkdir()
     runner = Runner(Unconfined(), {})
     agent = Executor(bare_context(Workspace(Path("ws")), runner, PRESETS["standard"]))
-    first = agent.perform(Order(0, CreateFile(".envrc", "harmless\n")))
+    first = agent.perform(OperationRequest(0, CreateFile(".envrc", "harmless\n")))
     assert isinstance(first, Question)
-    second = agent.perform(Order(0, CreateFile(".envrc", "hostile\n")), first.digest)
+    second = agent.perform(OperationRequest(0, CreateFile(".envrc", "hostile\n")), first.digest)
     return isinstance(second, Question) and not Path("ws/.envrc").exists()
 
 
@@ -310,7 +310,7 @@ def command_is_durable_first() -> bool:
     """The start of a command is durable before it runs."""
     from codingagent.agent.context import bare_context
     from codingagent.agent.executor import Executor
-    from codingagent.agent.plan import Order
+    from codingagent.agent.plan import OperationRequest
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import RunCommand
     from codingagent.policy.rules import PRESETS
@@ -329,7 +329,7 @@ def command_is_durable_first() -> bool:
     runner = Runner(Unconfined(), environment(os.environ))
     context = bare_context(Workspace(root), runner, PRESETS["standard"], Looks())
     try:
-        ran = Executor(context).perform(Order(0, RunCommand("test -e synced")))
+        ran = Executor(context).perform(OperationRequest(0, RunCommand("test -e synced")))
         assert isinstance(ran, CommandRan)
         return ran.exit_code == 0
     finally:

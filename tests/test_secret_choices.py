@@ -14,8 +14,8 @@ from codingagent.agent import factory
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer, Decision, Question
 from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.notices import OutputCame, Remark
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import OutputCame, Remark
 from codingagent.protocols.json.wire import ReadFileEvent
 from codingagent.storage import homes
 from tests.cli.terminals import on_terminal

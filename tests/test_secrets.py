@@ -18,8 +18,8 @@ from codingagent.agent.secrecy import HiddenStream, Secrecy
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol
+from codingagent.model.notices import Remark
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Remark
 from codingagent.storage.vault_file import VaultFile
 from tests.helpers import LiveSession, command_line, live_session
 

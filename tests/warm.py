@@ -176,7 +176,7 @@ def _import_all(package: str) -> None:
             importlib.import_module(found.name)
     importlib.import_module("typer._click.decorators")
     # What is compiled when first used each child would compile anew.
-    late = vars(importlib.import_module(f"{name}.model.patterns"))["_Late"]
+    late = vars(importlib.import_module(f"{name}.model.patterns"))["LazyPattern"]
     for each in gc.get_objects():
         if type(each) is late:
             each.pattern  # noqa: B018

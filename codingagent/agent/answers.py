@@ -22,7 +22,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.plain_text import Note
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
-from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
+from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
 from codingagent.storage.mailbox import Mailbox
 
@@ -111,7 +111,7 @@ class AnswerReader:
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)
         if not found.is_bare or found.has_outbox:
-            return self._with_others(found)
+            return self._add_foreign_edits(found)
         if "{" in text or session.terms.protocol == "json":
             # Imported late: it takes a third of a second, which tag blocks do not need.
             from codingagent.protocols.json import messages
@@ -121,10 +121,10 @@ class AnswerReader:
         return self._parse_other_formats(text, found)
 
     def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:
-        joined = self._with_others(reply.read(whole.text))
+        joined = self._add_foreign_edits(reply.read(whole.text))
         return replace(reply.with_note(joined, note), is_joined=True)
 
-    def _with_others(self, found: Reply) -> Reply:
+    def _add_foreign_edits(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""
         # An answer that was taken without them has none after a kill either, whatever was made since.
         taken = self._context.log.session.taken
@@ -161,7 +161,7 @@ class AnswerReader:
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
 
     @property
-    def _foreign(self) -> Foreign:
+    def _foreign(self) -> ForeignConsent:
         return "accepted" if self._context.person.accepts_formats else "asked"
 
     def _files(self) -> tuple[str, ...]:

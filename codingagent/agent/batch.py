@@ -16,7 +16,7 @@ from codingagent.agent import file_operations
 from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order, subject_of
+from codingagent.agent.plan import OperationRequest, subject_of
 from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import TESTS
@@ -35,7 +35,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 
 if TYPE_CHECKING:
-    from codingagent.workspace.git_files import Belonging
+    from codingagent.workspace.git_files import GitListing
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
@@ -83,7 +83,7 @@ class Execution:
 
     def perform(
         self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
-    ) -> "Belonging | None":
+    ) -> "GitListing | None":
         """Execute those of all items that are not in the journal yet; call `told` after each.
 
         Return what belongs to the workspace after them, if the last checkpoint has asked and nothing
@@ -154,7 +154,9 @@ class Execution:
             room = max(RETURNED_LIMIT - self.session.returned, 0)
             earlier = self._edits.get(subject_of(item.operation), ())
             counted = self._counted.get(subject_of(item.operation))
-            order = Order(index, item.operation, earlier, room, item.id, item.foreign, counted=counted)
+            order = OperationRequest(
+                index, item.operation, earlier, room, item.id, item.foreign, counted=counted
+            )
             is_chat = self.context.texts is not None
             later = partial(self._operations, items, index + 1) if is_chat else None
             event = self._decide(replace(order, later=later, names=item.names))
@@ -235,7 +237,7 @@ class Execution:
             return f"{kind} '{item.subject}'" if item.subject else f"{kind} at line {item.line}"
         return f"{kind} '{plain_text.one_line(subject_of(item.operation))}'"
 
-    def _decide(self, order: Order) -> events.Event:
+    def _decide(self, order: OperationRequest) -> events.Event:
         """Do an operation, once approved if the policy asks."""
         asked, answered = self.session.asked, self.session.answered
         given = None if answered is None else answered.answer
@@ -340,7 +342,7 @@ class Execution:
             self._edits.setdefault(event.path, []).append(event)
 
 
-def _denied(order: Order, question: Question, answer: Answer) -> events.Denied:
+def _denied(order: OperationRequest, question: Question, answer: Answer) -> events.Denied:
     reason = "the user said no" + (f": {answer.reason}" if answer.reason else "")
     told = _AFTER_NO
     if any(map(is_about_secrets, question.rules)):

@@ -18,7 +18,7 @@ from typing import get_args
 from codingagent.agent import run_command
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order
+from codingagent.agent.plan import OperationRequest
 from codingagent.editing.file_kinds import is_prose
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
@@ -176,7 +176,7 @@ class Check:
             if self._is_prose:
                 found = self._run_or_skip()
             else:
-                order = Order(len(session.results), self._operation, is_check=True)
+                order = OperationRequest(len(session.results), self._operation, is_check=True)
                 done = self._executor.perform(order)
                 assert not isinstance(done, Question), "the person is not asked for what they want"
                 found = done

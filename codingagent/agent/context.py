@@ -11,9 +11,9 @@ from codingagent.agent.secrecy import NO_SECRECY, Secrecy
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, WorkLayout
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.notices import Notice, Remark
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Deny, Policy, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner

@@ -18,7 +18,7 @@ from codingagent.agent.answers import AnswerReader, Objection, Recipients
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, bare_context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order, Plan, subject_of
+from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.history import steps
@@ -28,10 +28,10 @@ from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import Denied, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
+from codingagent.model.notices import Changes
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.ui_events import Changes
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
@@ -40,7 +40,7 @@ from codingagent.workspace.programs import quoted_path
 from codingagent.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from codingagent.workspace.git_files import Belonging
+    from codingagent.workspace.git_files import GitListing
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
@@ -181,7 +181,7 @@ class Conversation:
         count = 0 if found is None else sum(isinstance(item, Step) for item in found.items)
         self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files, count, skip))
 
-    def _execute(self, found: Reply) -> "Belonging | None":
+    def _execute(self, found: Reply) -> "GitListing | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
 
         Return what belongs to the workspace now, if known. ApprovalError if nobody can answer a question.
@@ -227,7 +227,7 @@ class Conversation:
             what = "the failing tests" if has_names else "what your check says"
             self.context.remark(f"request {self.session.sequence} has {what} now: paste this one")
 
-    def write_due(self, listed: "Belonging | None" = None) -> None:
+    def write_due(self, listed: "GitListing | None" = None) -> None:
         """Write the request that is due, if any.
 
         The last turn has no request after it, so its changes are made durable here. Nothing is executed.
@@ -295,7 +295,7 @@ def _rehearsed(context: Context, index: int, item: Step | Problem, commands: tup
             text = context.secrecy.hide_diff(text_of(operation), subject)
     told = replace(told, difference=text, can_skip=True)
     try:
-        order = Order(index, operation, id=item.id, foreign=item.foreign, later=tuple)
+        order = OperationRequest(index, operation, id=item.id, foreign=item.foreign, later=tuple)
         plan = Executor(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
             fault = "" if succeeded(plan) else results.words_of(plan)

@@ -11,7 +11,7 @@ from typing import assert_never
 from codingagent.agent import file_operations, placeholders, run_command
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
-from codingagent.agent.plan import Order, Plan, subject_of
+from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.errors import OperationError
 from codingagent.model import documents, encoding, events, operations, paths, plain_text
 from codingagent.model.approval import Question
@@ -39,7 +39,7 @@ class Executor:
     def begin(self) -> None:
         self._listed = ""
 
-    def perform(self, order: Order, approved: str = "") -> events.Event | Question:
+    def perform(self, order: OperationRequest, approved: str = "") -> events.Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
 
         If the policy requires approval, return a question instead. Call again with `approved`, the digest of
@@ -72,7 +72,7 @@ class Executor:
             )
             return events.Refused(order.kind, fact, detail, subject, advice=advice)
 
-    def _question(self, order: Order, plan: Plan) -> Question:
+    def _question(self, order: OperationRequest, plan: Plan) -> Question:
         """Return the question whose digest covers all that a plan would do."""
         secrecy = self._context.secrecy
         shown = secrecy.quote(secrecy.hide_diff(plan.shown(), plan.subject), "", order.names)
@@ -86,7 +86,7 @@ class Executor:
             tuple(grant for each in plan.asked for grant in each.grants),
         )
 
-    def plan(self, order: Order) -> Plan | events.Event:
+    def plan(self, order: OperationRequest) -> Plan | events.Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
         context, operation = self._context, order.operation
         if isinstance(operation, operations.FileOperation):
@@ -134,7 +134,7 @@ class Executor:
         return events.Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
 
     # --- what changes nothing ------------------------------------------------------------------
-    def _request(self, order: Order, operation: operations.ReadFile) -> events.Event:
+    def _request(self, order: OperationRequest, operation: operations.ReadFile) -> events.Event:
         """Return the files that the next request shows: one, or those that a glob matches."""
         workspace, path = self._context.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
@@ -160,7 +160,7 @@ class Executor:
             notes += (f"{len(readable)} files match; only the first {_GLOB_LIMIT_FILES} were read",)
         return events.FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
-    def _fetch(self, order: Order, operation: operations.FetchFile) -> events.Event:
+    def _fetch(self, order: OperationRequest, operation: operations.FetchFile) -> events.Event:
         """Return a file's whole content, if there is room for it among the results."""
         path, workspace = operation.path, self._context.workspace
         data = workspace.read(path).data
@@ -180,7 +180,7 @@ class Executor:
             raise OperationError(fact, advice="; ask for fewer files at a time")
         return events.FileFetched(path, content, operation.encoding, len(data))
 
-    def _denied(self, order: Order, path: str) -> events.Denied | None:
+    def _denied(self, order: OperationRequest, path: str) -> events.Denied | None:
         # The root has no name of its own that a policy could block; what matters is whether it can be read.
         real = path if path == "." else self._context.workspace.resolved(path)
         verdict = judge_read(self._context.policy, real)

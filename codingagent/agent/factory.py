@@ -16,10 +16,10 @@ from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
+from codingagent.model.notices import Changes, Notice, Remark
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Changes, Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
@@ -44,7 +44,7 @@ _LEFT_OUT_NAMED, _TOOLS_NAMED = 10, 2
 if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.wanted_files import Guess
+    from codingagent.agent.wanted_files import RankedFiles
     from codingagent.prompt.render import Material
 
 
@@ -224,7 +224,7 @@ def attached(
 
 def drafted(
     home: Path, root: Path, task: str, settings: Settings, files: Mapping[str, Attached]
-) -> "tuple[Material, Guess | None]":
+) -> "tuple[Material, RankedFiles | None]":
     """Return the first request that a task would have, with these files; nothing is kept, no check is run."""
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
-from codingagent.agent.plan import Order, Plan
+from codingagent.agent.plan import OperationRequest, Plan
 from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, paths, plain_text
 from codingagent.model.journal_entries import ContentChange
+from codingagent.model.notices import FileChanged
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.operations import (
     CreateFile,
@@ -26,7 +27,6 @@ from codingagent.model.operations import (
     Substitutions,
 )
 from codingagent.model.plain_text import Note, parted
-from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
 _THERE_ALREADY = "the file already has exactly this content: nothing to do"
@@ -59,7 +59,7 @@ class _Change(Struct, frozen=True):
 
 
 # --- the operations --------------------------------------------------------------------------------
-def plan(context: Context, order: Order, operation: FileOperation) -> Plan | events.Event:
+def plan(context: Context, order: OperationRequest, operation: FileOperation) -> Plan | events.Event:
     match operation:
         case CreateFile():
             return _create(context, order, operation)
@@ -79,7 +79,7 @@ def plan(context: Context, order: Order, operation: FileOperation) -> Plan | eve
             assert_never(operation)
 
 
-def _create(context: Context, order: Order, operation: CreateFile) -> Plan | events.Event:
+def _create(context: Context, order: OperationRequest, operation: CreateFile) -> Plan | events.Event:
     workspace, path = context.workspace, operation.path
     workspace.check_writable(path)
     exists = workspace.exists(path)
@@ -112,7 +112,7 @@ def _create(context: Context, order: Order, operation: CreateFile) -> Plan | eve
 
 
 def _edit(
-    context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
+    context: Context, order: OperationRequest, operation: EditFile, notes: tuple[str, ...] = ()
 ) -> Plan | events.Event:
     path, change = operation.path, operation.change
     seen = context.workspace.read(path, to_write=True)
@@ -185,7 +185,7 @@ def _check_removed(context: Context, operation: DeleteFile) -> None:
         raise OperationError(fact, advice=how)
 
 
-def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
+def _move(context: Context, order: OperationRequest, operation: MoveFile) -> Plan | events.Event:
     workspace, path, to = context.workspace, operation.path, operation.to
     if operation.is_after_edit and not order.earlier:
         fact = f"'{path}' was not moved to '{to}', because its changes were not made"
@@ -198,7 +198,7 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
     event = events.FileMoved(path, to, state[2], replaces)
     seen = workspace.read(to, whole=False) if replaces else None
     replaced = _Change(to, seen, None, before, event)
-    if _known_otherwise(context, replaced) is not None:
+    if _stale_digest(context, replaced) is not None:
         raise OperationError(_UNDOES.format(to), advice=": READ_FILE it first")
 
     def act() -> events.Event:
@@ -222,14 +222,14 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
 
 # --- what a change needs ---------------------------------------------------------------------------
 def _write(
-    context: Context, order: Order, change: _Change, deleted: bytes | None = None
+    context: Context, order: OperationRequest, change: _Change, deleted: bytes | None = None
 ) -> Plan | events.Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
     path, data, event = change.path, change.data, change.event
     new = placeholders.text_of(path, data)
     assert isinstance(order.operation, FileOperation), "it changes a file"
     placeholders.check_values(context.secrecy.vault, order.operation, order.names, new)
-    known = _known_otherwise(context, change)
+    known = _stale_digest(context, change)
     if known is not None:
         if (refused := _refusal(context, order, change, known)) is not None:
             return refused
@@ -271,7 +271,7 @@ def _write(
 
 def _judged(
     context: Context,
-    order: Order,
+    order: OperationRequest,
     plan: Plan,
     digests: Mapping[str, tuple[str | None, str | None]],
     size_bytes: int,
@@ -306,7 +306,7 @@ def _judged(
     return replace(plan, asked=tuple(asked), changes=tuple(changes))
 
 
-def _doubts(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
+def _doubts(context: Context, order: OperationRequest, change: _Change) -> Iterator[Ask]:
     """Yield what needs approval whatever the policy says about the path."""
     path, seen, data, chat = paths.shown(change.path), change.seen, change.data, context.chat
     is_replaced = seen is not None and isinstance(change.event, events.FileCreated)
@@ -333,7 +333,7 @@ def _data_at(context: Context, path: str) -> bytes | None:
 
 
 # --- what the person changed -----------------------------------------------------------------------
-def _known_otherwise(context: Context, change: _Change) -> str | None:
+def _stale_digest(context: Context, change: _Change) -> str | None:
     """Return the digest of a file as the chat knows it, if the person has changed it since."""
     chat = context.chat
     if chat is None or change.seen is None or change.data == change.seen.data:
@@ -347,7 +347,7 @@ def _known_otherwise(context: Context, change: _Change) -> str | None:
     return known
 
 
-def _refusal(context: Context, order: Order, change: _Change, known: str) -> events.Refused | None:
+def _refusal(context: Context, order: OperationRequest, change: _Change, known: str) -> events.Refused | None:
     """Return why a change would take back the person's; None if it is elsewhere in the file."""
     texts, path, hide = context.texts, change.path, context.secrecy.hide
     assert texts is not None, "a chat knows the file"
@@ -382,7 +382,7 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
 
 # --- texts -----------------------------------------------------------------------------------------
 def _check_reading(
-    order: Order, operation: CreateFile | EditFile, old: str | None, new: str
+    order: OperationRequest, operation: CreateFile | EditFile, old: str | None, new: str
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
     later, is_json = order.later, bool(order.id)
@@ -395,7 +395,7 @@ def _check_reading(
 
 
 def _fault_of_new(
-    context: Context, order: Order, operation: CreateFile | EditFile, text: str, *, is_new: bool
+    context: Context, order: OperationRequest, operation: CreateFile | EditFile, text: str, *, is_new: bool
 ) -> tuple[str, tuple[str, ...]]:
     """Return why a program that the session made can't be parsed, and a note; empty if it ever could."""
     is_made = is_new or (context.chat is not None and operation.path in context.chat.unparsed)
@@ -426,7 +426,7 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
 
 
 def _bytes_of(
-    context: Context, order: Order, operation: CreateFile, old: encoding.FileText | None
+    context: Context, order: OperationRequest, operation: CreateFile, old: encoding.FileText | None
 ) -> tuple[bytes, str, tuple[str, ...]]:
     """Return a file's bytes and text, and notes if its encoding changes, or its line ends were chosen."""
     if isinstance(operation.content, bytes):

@@ -8,10 +8,10 @@ from codingagent.model.events import Denied, Event, FileEdited
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand, ShowMessage
 from codingagent.policy.rules import Ask, Deny
-from codingagent.protocols.tags.reply import Foreign
+from codingagent.protocols.tags.reply import ForeignConsent
 
 
-class Order(Struct, frozen=True):
+class OperationRequest(Struct, frozen=True):
     """An operation to do, and its position in the answer, counted from 0.
 
     `id` is its name in a JSON message; in others it has none. `earlier` are the edits of the same file so far
@@ -27,7 +27,7 @@ class Order(Struct, frozen=True):
     earlier: Sequence[FileEdited] = ()
     room: int = 2**62
     id: str = ""
-    foreign: Foreign = "no"
+    foreign: ForeignConsent = "no"
     is_check: bool = False
     later: Callable[[], Iterable[Operation]] | None = None
     names: tuple[str, ...] = ()

@@ -20,12 +20,12 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import check_outcome, paths
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, file_changes, succeeded
+from codingagent.model.notices import Waiting
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.session_state import Phase, Said, Session, no_request_waits
 from codingagent.model.settings import chats
-from codingagent.model.ui_events import Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
@@ -38,9 +38,9 @@ from codingagent.storage.lock import is_held
 from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:
-    from codingagent.agent.wanted_files import Guess
+    from codingagent.agent.wanted_files import RankedFiles
     from codingagent.context.held import Held
-    from codingagent.workspace.git_files import Belonging
+    from codingagent.workspace.git_files import GitListing
 
 # Many chats take no longer message, or forget its beginning.
 _MUCH_TOKENS = 32_000
@@ -148,7 +148,7 @@ class Requests:
         told = (session.awaits_words, session.is_answered)
         self.context.person.show(Waiting(session_id, sequence, *where, *told))
 
-    def write(self, listed: "Belonging | None" = None) -> None:
+    def write(self, listed: "GitListing | None" = None) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.
 
         `listed` is what belongs to the workspace now; None: unknown.
@@ -187,7 +187,7 @@ class Requests:
             self.context.remark(line)
         self._home.sessions.mend_document(self.session)
 
-    def draft(self, listed: "Belonging | None" = None) -> "tuple[str, render.Material, Guess | None]":
+    def draft(self, listed: "GitListing | None" = None) -> "tuple[str, render.Material, RankedFiles | None]":
         """Return the request that is due as `write` writes it, what it shows, and what chose files for it."""
         session, settings, secrecy = self.session, self.context.settings, self.context.secrecy
         material = self._material(listed)
@@ -234,7 +234,7 @@ class Requests:
         if len(text) > (limit := settings.context_chars):
             yield f"Longer than context_chars ({limit:,}) by its task alone: shorten it, or raise that"
 
-    def _guess(self, material: render.Material, *, is_anew: bool = False) -> "Guess | None":
+    def _guess(self, material: render.Material, *, is_anew: bool = False) -> "RankedFiles | None":
         """Return what chooses files for the request; None where there is nothing to choose from.
 
         Of a later request these are files that the chat has met; if `is_anew`, those that it does not know.
@@ -251,7 +251,7 @@ class Requests:
         if not session.terms.context or listing.files.keys() <= already:
             return None
         # Imported late: an empty folder needs none of it.
-        from codingagent.agent.wanted_files import Guess, Wanted
+        from codingagent.agent.wanted_files import RankedFiles, Wanted
 
         check = self.context.settings.check if is_first else ""
         near = dict.fromkeys(sorted(session.touched), "of this session")
@@ -269,10 +269,10 @@ class Requests:
         wanted = Wanted(wish, session.terms.context, *how, had)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
-        return Guess(workspace, policy, listing, wanted, log, hide)
+        return RankedFiles(workspace, policy, listing, wanted, log, hide)
 
     def _record_written(
-        self, text: str, brief: str, material: render.Material, guess: "Guess | None"
+        self, text: str, brief: str, material: render.Material, guess: "RankedFiles | None"
     ) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
         whole, held, texts = dict[str, str](), dict[str, entries.ShownPart](), self.context.texts
@@ -322,7 +322,7 @@ class Requests:
         texts.prune((*digests, *(part.digest for part in kept)))
 
     def _known_then(
-        self, text: str, brief: str, material: render.Material, guess: "Guess | None"
+        self, text: str, brief: str, material: render.Material, guess: "RankedFiles | None"
     ) -> Iterator[FileView]:
         """Yield what the chat has of files once it has this request: their whole text, and which lines."""
         # A later short request holds none.
@@ -407,7 +407,7 @@ class Requests:
 
         return dialect()
 
-    def _material(self, listed: "Belonging | None") -> render.Material:
+    def _material(self, listed: "GitListing | None") -> render.Material:
         session, workspace = self.session, self.context.workspace
         self._changed.clear()
         listing = workspace.listing(session.touched, listed)
@@ -549,7 +549,7 @@ class Requests:
                 yield replace(part, reason="named in an output above")
 
 
-def _shown(guesses: "Sequence[Guess]", room: int, *, is_anew: bool = False) -> str:
+def _shown(guesses: "Sequence[RankedFiles]", room: int, *, is_anew: bool = False) -> str:
     text = ""
     for guess in guesses:
         text += guess.show(room - len(text), is_anew=is_anew)

@@ -7,15 +7,15 @@ from functools import partial
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
-from codingagent.agent.plan import Order, Plan
+from codingagent.agent.plan import OperationRequest, Plan
 from codingagent.agent.secrecy import HiddenStream
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.events import CommandRan, Denied
+from codingagent.model.notices import OutputCame
 from codingagent.model.observations import Extras, Outcome, digest_of
 from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.ui_events import OutputCame
 from codingagent.policy import evaluate
 from codingagent.policy.rules import Ask, Deny
 from codingagent.process.bubblewrap import Bubblewrap
@@ -37,7 +37,7 @@ _GIT_CAME = (
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied:
+def plan(context: Context, order: OperationRequest, operation: RunCommand) -> Plan | Denied:
     command, variables = operation.command, operation.variables
     if not command.strip():
         raise OperationError("The command is empty", advice="; give a shell command")
@@ -75,7 +75,7 @@ def limit_of(context: Context, operation: RunCommand) -> float | None:
     return limit_s if most_s is None else min(limit_s or most_s, most_s)
 
 
-def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
+def _run(context: Context, order: OperationRequest, operation: RunCommand) -> CommandRan:
     limit_s = limit_of(context, operation)
     had_git = context.workspace.has_git()
     learn_files(context, operation)

@@ -14,12 +14,12 @@ from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
+from codingagent.model.notices import FileChanged, Notice
 from codingagent.model.operations import Kind
 from codingagent.model.paths import is_glob, shown, unquoted
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
-from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.texts import mapped
 from codingagent.secrets.vault import Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of

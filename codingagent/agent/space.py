@@ -28,11 +28,11 @@ from codingagent.checkpoints.checkpointer import WorkLayout, place_of_runs
 from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import RunStarted
+from codingagent.model.notices import Remark
 from codingagent.model.observations import digest_of
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import OPTION, Settings, Source, resolve
-from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags.reply import Problem, Step

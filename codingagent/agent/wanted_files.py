@@ -220,7 +220,7 @@ class Wanted(Struct, frozen=True):
     """Returns the lines of a file that the chat has: these are not chosen again."""
 
 
-class Guess:
+class RankedFiles:
     """The files of a workspace in the order of a task, of whose parts `show` shows what fits."""
 
     def __init__(

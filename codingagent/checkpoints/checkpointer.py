@@ -15,10 +15,10 @@ from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model.notices import Notice, Remark
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Session
-from codingagent.model.ui_events import Notice, Remark
 from codingagent.process.runner import run_tool
 from codingagent.prompt.file_list import shown_path
 from codingagent.storage import atomic_write
@@ -30,7 +30,7 @@ from codingagent.workspace.real_paths import root_of
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
-    from codingagent.workspace.git_files import Belonging, Git
+    from codingagent.workspace.git_files import Git, GitListing
 
 _TICK_NS = 10**7
 
@@ -163,7 +163,7 @@ class Checkpointer:
         if (found := self._take({*held, *self.written})) is not None:
             self._record(found, before=True)
 
-    def after(self, *, says: bool = True) -> "Belonging | None":
+    def after(self, *, says: bool = True) -> "GitListing | None":
         """Checkpoint after a turn or at a pause; return the workspace's files, if known."""
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]

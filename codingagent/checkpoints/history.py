@@ -12,7 +12,7 @@ from codingagent.model import paths
 from codingagent.model.plain_text import some
 
 if TYPE_CHECKING:
-    from codingagent.workspace.git_files import Belonging
+    from codingagent.workspace.git_files import GitListing
 
 ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
 IGNORED = "ignored"
@@ -44,7 +44,7 @@ class Checkpoint(Struct, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
     set_aside: str = ""
     """The new path of a damaged store with all earlier checkpoints, or empty."""
-    listed: "Belonging | None" = None
+    listed: "GitListing | None" = None
     """What belonged to the workspace."""
 
 

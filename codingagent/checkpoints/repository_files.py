@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.workspace.dirfd import composed, is_folder, is_link
-from codingagent.workspace.git_files import Belonging
+from codingagent.workspace.git_files import GitListing
 from codingagent.workspace.git_repository import text_of
 
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
@@ -76,7 +76,7 @@ def holds_below(root: str | Path) -> Holds:
     return lambda folder, name: os.path.lexists(os.path.join(root, folder, name))
 
 
-def repository_files(root: str, found: Belonging) -> tuple[set[str], list[str]]:
+def repository_files(root: str, found: GitListing) -> tuple[set[str], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
     holds = holds_below(root)
     every = (*found.files, *found.ignored)

@@ -103,7 +103,7 @@ class Checkpoints(Reader):
         dirfd.check_root(store.root, self._folder)
         store.prepare()
         notes = self._notes(base) if base else Notes()
-        taking = _Taking(notes, self._limits, {*held}, Import(store))
+        taking = Snapshot(notes, self._limits, {*held}, Import(store))
         store.ready_index(base)
         listed = self._list(taking, base)
         limit = self._limits.new_files if base else self._limits.first_files
@@ -133,11 +133,11 @@ class Checkpoints(Reader):
         self.files_read = 0
         return Checkpoint(new, new_notes.left, listed=listed)
 
-    def _list(self, taking: "_Taking", base: str) -> git_files.Belonging:
+    def _list(self, taking: "Snapshot", base: str) -> git_files.GitListing:
         """Find the paths to read: git compares metadata, and names the files that belong."""
         store, notes, root = self._store, taking.notes, os.fspath(self._store.root)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
-        found: git_files.Belonging
+        found: git_files.GitListing
         changed, covered, found = git_files.together(
             None,
             lambda: names_of(store.git(*words, index=store.index(base))) if base else [],
@@ -229,11 +229,11 @@ class Checkpoints(Reader):
                     found[path] = look.state if look else None
         return found
 
-    def _ground(self) -> "_Ground":
-        return _Ground(self._folder, dirfd.hidden_identities(self._hidden, self._folder))
+    def _ground(self) -> "SafeReader":
+        return SafeReader(self._folder, dirfd.hidden_identities(self._hidden, self._folder))
 
 
-class _Taking(Struct):
+class Snapshot(Struct):
     """A checkpoint being taken, after one with these notes: what is to be read, and what was."""
 
     notes: Notes
@@ -272,7 +272,7 @@ class _Taking(Struct):
                 count -= len(held) - len(by_folder[folder])
         return itertools.chain.from_iterable(by_folder.values())
 
-    def examine(self, path: str, ground: "_Ground") -> None:
+    def examine(self, path: str, ground: "SafeReader") -> None:
         """Read a path, and keep what differs."""
         old, limits, look = self.known.get(path), self.limits, None
         if old is None and is_temporary(path.rpartition("/")[2]):
@@ -364,7 +364,7 @@ class _Present(Struct, frozen=True):
     changed_ns: int
 
 
-class _Ground:
+class SafeReader:
     """A workspace's files, one at a time, but not in `hidden` folders; sorted paths cost least."""
 
     def __init__(self, root: dirfd.Folder, hidden: frozenset[tuple[int, int]]) -> None:

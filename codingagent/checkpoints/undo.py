@@ -15,10 +15,10 @@ from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_
 from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, Record, UndoBegan, UndoEnded
+from codingagent.model.notices import Remark
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.ui_events import Remark
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted

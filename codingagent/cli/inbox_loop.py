@@ -15,6 +15,7 @@ from codingagent.errors import WorkError
 from codingagent.model import plain_text
 from codingagent.model.documents import kind_by_name
 from codingagent.model.journal_entries import EarlierFile
+from codingagent.model.notices import OutputCame
 from codingagent.model.observations import (
     SETTLED_AFTER_S,
     Extras,
@@ -28,7 +29,6 @@ from codingagent.model.observations import (
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
-from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES

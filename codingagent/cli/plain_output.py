@@ -22,7 +22,7 @@ from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.errors import WorkError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
-from codingagent.model import ui_events as ui
+from codingagent.model import notices as ui
 from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import first_failure
 from codingagent.model.events import Event, succeeded

@@ -19,9 +19,9 @@ from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkEr
 from codingagent.model.approval import Answer
 from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import OperationEnded, Record, UndoEnded
+from codingagent.model.notices import Notice, Remark
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, Remark
 from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, read_answer
 from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage, to_json
 from codingagent.storage.clock import now

@@ -22,7 +22,7 @@ from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
-from codingagent.model import ui_events as ui
+from codingagent.model import notices as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import as_typed, estimated, on_screen, one_line, plural

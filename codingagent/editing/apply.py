@@ -21,10 +21,10 @@ from codingagent.editing import (
     nearest,
     places,
 )
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement, Substitution
 from codingagent.model.paths import shown
@@ -101,7 +101,7 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
 def apply(
     change: LineRange | tuple[Replacement | LineRange, ...] | Diff,
     text: str,
-    arrival: Arrival | None = AS_IT_IS,
+    arrival: BodyEvidence | None = AS_IT_IS,
     earlier: Sequence[Hunk] = (),
     path: str = "",
     counted: str | None = None,
@@ -149,7 +149,7 @@ def apply(
     return Edited(lines.text(), _settled(hunks), tuple(notes))
 
 
-def _by_number(part: LineRange, lines: FileLines, arrival: Arrival | None, path: str) -> places.Found:
+def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, path: str) -> places.Found:
     start, end = part.start_line - 1, part.end_line
     if end > (total := len(lines)):
         raise OperationError(
@@ -159,14 +159,14 @@ def _by_number(part: LineRange, lines: FileLines, arrival: Arrival | None, path:
         )
     body = body_repair.Body(part.text)
     if arrival is not None:
-        body = body_repair.mend_lines(part.text, Ground(path, lines, start, end), arrival)
+        body = body_repair.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
     return places.Found(start, end - start, (*places.split(body.text),), (0, 0), notes=body.notes)
 
 
 def _by_search(
-    part: Replacement, label: str, lines: FileLines, arrival: Arrival | None, proven: Channel, path: str
+    part: Replacement, label: str, lines: FileLines, arrival: BodyEvidence | None, proven: Channel, path: str
 ) -> places.Found:
-    sought = places.Sought(
+    sought = places.SearchEdit(
         tuple(places.split(part.search)),
         tuple(places.split(part.replace)),
         label,
@@ -177,7 +177,7 @@ def _by_search(
     )
     found = match.find(lines, sought)
     if arrival is not None and any(map(str.isspace, found.new)):
-        ground = Ground(path, lines, found.start, found.start + found.count)
+        ground = ReplacedLines(path, lines, found.start, found.start + found.count)
         if (new := blank_lines.bare(found.new, ground)) is not None:
             said = "spaces were removed from the blank lines of REPLACE"
             found = replace(found, new=tuple(new), notes=(*found.notes, said))
@@ -216,7 +216,7 @@ def _proven(change: Iterable[Replacement | LineRange], lines: FileLines) -> Chan
         if not search or lines.places(search):
             continue
         with contextlib.suppress(OperationError):
-            proven |= match.find(lines, places.Sought(tuple(search), ())).undone
+            proven |= match.find(lines, places.SearchEdit(tuple(search), ())).undone
     return proven
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from codingagent.editing import file_kinds
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.model.patterns import lazy_pattern
 
 _FEWEST = 3
@@ -13,7 +13,7 @@ _FEWEST = 3
 _PART = lazy_pattern(r"def |class |@|async |if |#")
 
 
-def fault_in(lines: list[str], ground: Ground, *, is_spaced: bool) -> str:
+def fault_in(lines: list[str], ground: ReplacedLines, *, is_spaced: bool) -> str:
     """Return what is wrong with the blank lines of a body; empty: nothing is.
 
     `is_spaced` means that a blank line follows each line of the answer, its tags too.
@@ -33,7 +33,7 @@ def fault_in(lines: list[str], ground: Ground, *, is_spaced: bool) -> str:
     return ""
 
 
-def are_doubled(new: Sequence[str], ground: Ground) -> bool:
+def are_doubled(new: Sequence[str], ground: ReplacedLines) -> bool:
     """Return whether all blank lines of a part are in twos, and those of the file before such lines never."""
     now = _runs(new, ground.path)
     if not now or any(count % 2 for count, _ in now):
@@ -67,7 +67,7 @@ def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
     return {pair: count for pair, count in found.items() if count >= 0}
 
 
-def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
+def bare(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
     """Return lines with nothing in the blank ones; None if they may be meant as they are.
 
     The blank lines of the file show it, unless others of these have none. In a string they may be meant.

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from codingagent.editing import body_rules, edit_markers, file_kinds
 from codingagent.editing.body_rules import BodyCase
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
+from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
@@ -34,13 +34,13 @@ class Body(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def mend_file(body: str, path: str, arrival: Arrival, old: str | None = None) -> Body:
+def mend_file(body: str, path: str, arrival: BodyEvidence, old: str | None = None) -> Body:
     """Return the text of a whole file, over `old`; refuse it if what it was can't be known."""
     lines = [] if old is None else [line.removesuffix("\r") for line in split(old)]
-    return mend_lines(body, Ground(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
+    return mend_lines(body, ReplacedLines(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
-def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FILE") -> Body:
+def mend_lines(body: str, ground: ReplacedLines, arrival: BodyEvidence, name: str = "EDIT_FILE") -> Body:
     """Return the lines that replace a range of lines; `name` is the block's, for a refusal."""
     lines = split(body)
     case = _mended(BodyCase(lines, ground, arrival), name)
@@ -52,7 +52,9 @@ def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FI
     return Body(text, tuple(case.notes))
 
 
-def mend_replacement(lines: list[str], ground: Ground, arrival: Arrival) -> tuple[list[str], tuple[str, ...]]:
+def mend_replacement(
+    lines: list[str], ground: ReplacedLines, arrival: BodyEvidence
+) -> tuple[list[str], tuple[str, ...]]:
     """Return the lines that take the place of a search, and notes."""
     try:
         case = _mended(BodyCase(lines, ground, arrival), "EDIT_FILE")
@@ -72,9 +74,9 @@ def _mended(case: BodyCase, name: str) -> BodyCase:
     return case
 
 
-def mend_command(body: str, arrival: Arrival) -> Body:
+def mend_command(body: str, arrival: BodyEvidence) -> Body:
     """Return the shell lines of a command; refuse them if they are damaged: only what was meant is run."""
-    case = BodyCase(split(body), Ground("command.sh"), arrival)
+    case = BodyCase(split(body), ReplacedLines("command.sh"), arrival)
     try:
         case.apply(body_rules.COMMAND_RULES)
     except OperationError as fault:

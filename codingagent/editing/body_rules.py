@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, file_kinds, indentation, line_numbers
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import Arrival, Damage, Rule
+from codingagent.model.chat_damage import BodyEvidence, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
 from codingagent.model.plain_text import DOUBT, blanks, joined
 
@@ -42,8 +42,8 @@ class BodyCase(Struct):
     """A body under repair: each rule may change its lines and say so."""
 
     lines: list[str]
-    ground: Ground
-    arrival: Arrival
+    ground: ReplacedLines
+    arrival: BodyEvidence
     notes: list[str] = field(default_factory=list)
 
     def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
@@ -189,7 +189,7 @@ def _trail(case: BodyCase) -> None:
 def _blank_lines(case: BodyCase) -> None:
     if what := blank_lines.fault_in(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
         case.refuse(what)
-    is_part = not case.is_whole and chat_damage.Kept.LINES not in case.arrival.kept
+    is_part = not case.is_whole and chat_damage.Preserved.LINES not in case.arrival.kept
     if is_part and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines are doubled, where the file has single ones")
 

@@ -17,7 +17,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
-from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
+from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import DOUBT, blanks, joined
 
@@ -25,7 +25,7 @@ Says = Literal["keep", "undo", "ask"]
 """What to do with text that looks damaged."""
 
 
-class Ground(Struct, dict=True):
+class ReplacedLines(Struct, dict=True):
     """The lines of a file that new lines replace, or the place of new ones."""
 
     path: str
@@ -88,7 +88,7 @@ class MendedLines(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
+def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
     # The signs of an input method where only code can be.
@@ -132,7 +132,7 @@ _WIDE = lazy_pattern(rf"^(?=[^\n]*[（），；：｛｝＝＂！＜＞＋＊．
 class _Look:
     """What can be known of one damage in some new lines."""
 
-    def __init__(self, row: DamageRow, new: list[str], undone: list[str], ground: Ground) -> None:
+    def __init__(self, row: DamageRow, new: list[str], undone: list[str], ground: ReplacedLines) -> None:
         self.row = row
         self.new = new
         self.undone = undone
@@ -404,7 +404,7 @@ def may_be_damaged(text: str) -> bool:
     return is_odd or bool(citations.forms_in(text))
 
 
-def refusal(what: str, arrival: Arrival) -> OperationError:
+def refusal(what: str, arrival: BodyEvidence) -> OperationError:
     meant, fenced = " with the characters that the file should contain", " in a code block"
     how = f"send this block again{meant if arrival.in_code else fenced}"
     fact = f"The body looks damaged by the chat: {what}. Nothing was done"

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest, places
 from codingagent.editing.body_rules import BodyCase
-from codingagent.editing.characters import Ground
-from codingagent.editing.places import Found, Place, Sought
+from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.places import Found, Place, SearchEdit
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival
+from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import Diff, DiffHunk
 
 # So often new lines are judged by what the whole file would be with them; then by themselves.
@@ -348,7 +348,7 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     there = file.lines[fit.start : fit.start + fit.count]
     is_exact = hunk.said.is_verbatim and not fit.place.note
     if not hunk.said.is_verbatim:
-        sought = Sought(tuple(hunk.old), tuple(hunk.new), hunk.label)
+        sought = SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label)
         match.check_flush(sought, fit.place, there)
     elif is_exact and not file.is_shown:
         indentation.check_kind(file.lines, [line for line in new if line not in there], "REPLACE")
@@ -357,13 +357,13 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
         return
     file.looks_left -= 1
     spared = "\n".join(hunk.old)
-    ground = Ground(file.path, file.lines, fit.start, fit.start + fit.count, spared)
+    ground = ReplacedLines(file.path, file.lines, fit.start, fit.start + fit.count, spared)
     lines = list(new)
     if file.looks_left < 0:
-        lines, ground = adds, Ground(file.path, spared=spared)
+        lines, ground = adds, ReplacedLines(file.path, spared=spared)
     rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
-    case = BodyCase(lines, ground, Arrival(in_code=hunk.said.is_verbatim or is_kept))
+    case = BodyCase(lines, ground, BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
     try:
         case.apply(rules)
     except OperationError as fault:

@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
-from codingagent.editing.characters import Ground, MendedLines
+from codingagent.editing.characters import MendedLines, ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival, Kept, Rule
+from codingagent.model.chat_damage import BodyEvidence, Preserved, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -54,7 +54,7 @@ def is_alike(one: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= _LIKENESS
 
 
-def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
+def restore(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
     """Return new lines with the tabs that the replaced lines prove; refuse them if indentation is lost."""
     if not any(line.strip() for line in new):
         return MendedLines(new)
@@ -84,7 +84,7 @@ def _check_kind_of_part(moves: "_Moves") -> None:
 
 
 class _Moves:
-    def __init__(self, new: list[str], ground: Ground, arrival: Arrival) -> None:
+    def __init__(self, new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> None:
         self.new = new
         self.ground = ground
         self.arrival = arrival
@@ -176,7 +176,7 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     return moves.undone([line for line in undone if line is not None], what)
 
 
-def own_indentation(new: Sequence[str], ground: Ground) -> dict[int, bool]:
+def own_indentation(new: Sequence[str], ground: ReplacedLines) -> dict[int, bool]:
     """Return the lines in strings whose tabs or blanks are their own, by index; False: that is not known.
 
     A string may be indented otherwise than its program, as YAML in Go: the others of the file show it.
@@ -205,7 +205,7 @@ def _lost(moves: _Moves) -> None:
     deepest = max(map(depth, bare), default=9)
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not ground.file.once("deep", _is_deep):
         return
-    is_safe = moves.arrival.in_code or Kept.INDENTATION in moves.arrival.kept
+    is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
     there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
@@ -285,12 +285,12 @@ def _last_line(lines: Sequence[str]) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def _line_above(ground: Ground) -> str:
+def _line_above(ground: ReplacedLines) -> str:
     above = (ground.lines[at] for at in range(ground.start - 1, -1, -1))
     return next(filter(str.strip, above), "")
 
 
-def _line_below(ground: Ground) -> str:
+def _line_below(ground: ReplacedLines) -> str:
     below = (ground.lines[at] for at in range(ground.end, len(ground.lines)))
     return next(filter(str.strip, below), "")
 

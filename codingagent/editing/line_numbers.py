@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from codingagent.editing import file_kinds
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -35,7 +35,7 @@ def levels_are_known(old: Sequence[str], new: Sequence[str], numbered: Sequence[
     return is_alike or not {*old}.isdisjoint(kept) or not all(map(blanks, kept))
 
 
-def undone(new: Sequence[str], ground: Ground) -> list[str] | None:
+def undone(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
     """Return lines without the numbers of a request, if one is that of its line in the file; else None."""
     found = [(OURS.match(line), without(line)) for line in new]
     is_proven = any(
@@ -46,11 +46,11 @@ def undone(new: Sequence[str], ground: Ground) -> list[str] | None:
     return [bare for _, bare in found] if is_known and not _has_ours(ground) else None
 
 
-def _has_ours(ground: Ground) -> bool:
+def _has_ours(ground: ReplacedLines) -> bool:
     return ground.file.once(OURS, lambda lines: any(map(OURS.match, lines)))
 
 
-def fault_in(new: Sequence[str], ground: Ground) -> str:
+def fault_in(new: Sequence[str], ground: ReplacedLines) -> str:
     """Return what shows that lines came with their numbers; empty: nothing does.
 
     The numbers of a code box may come before all of its lines, one to a line.

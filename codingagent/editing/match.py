@@ -12,7 +12,7 @@ from functools import partial, reduce
 from msgspec.structs import replace
 
 from codingagent.editing import body_repair, elisions, file_kinds, indentation, line_numbers
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.editing.nearest import (
     EXCERPT_LIMIT_LINES,
@@ -23,7 +23,7 @@ from codingagent.editing.nearest import (
     nearest,
     steps,
 )
-from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, Sought, only
+from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, SearchEdit, only
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage
@@ -42,7 +42,7 @@ _TRACE_OF = {row.damage: row.trace for row in reversed(_ROWS)}
 _Way = tuple[tuple[Damage, ...], Callable[[str], str]]
 
 
-def _ways(sought: Sought) -> list[_Way]:
+def _ways(sought: SearchEdit) -> list[_Way]:
     """Return what may be undone in a search: each damage that left a trace, and all of them."""
     there = [(row.damage, row.undo) for row in _ROWS if any(row.undo(line) != line for line in sought.search)]
     ways: list[_Way] = [((), str), *(((damage,), undo) for damage, undo in there)]
@@ -52,7 +52,7 @@ def _ways(sought: Sought) -> list[_Way]:
 
 
 # --- the one place ---------------------------------------------------------------------------------
-def find(lines: FileLines, sought: Sought) -> Found:
+def find(lines: FileLines, sought: SearchEdit) -> Found:
     """Return the one place where a search is meant to be, else OperationError."""
     if not sought.search:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
@@ -97,7 +97,7 @@ def _is_flat(file: File, search: Sequence[str]) -> bool:
     return not any(line[:1].isspace() for line in search) and not file.indented.isdisjoint(search)
 
 
-def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: bool) -> Found:
+def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifted: bool) -> Found:
     """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
     _check_trail(sought, place, set(sought.replace) - {*sought.search})
     new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
@@ -125,10 +125,10 @@ def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: b
         sought.arrival,
         lead="",  # what SEARCH was shifted by, REPLACE was, too
         way=(sought.arrival.way & rows) | {angles if d is entities else d for d in proven},
-        in_code=sought.is_verbatim or chat_damage.Kept.INDENTATION in kept,
+        in_code=sought.is_verbatim or chat_damage.Preserved.INDENTATION in kept,
         kept=sought.arrival.kept | kept,
     )
-    ground = Ground(sought.path, lines, place.start, place.start + place.count, spared)
+    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count, spared)
     mended, notes = body_repair.mend_replacement([*new], ground, arrival)
     if mended != [*new]:
         new, same = tuple(mended), common_ends(sought.search, mended)
@@ -137,7 +137,7 @@ def _as_it_came(lines: FileLines, sought: Sought, place: Place, *, is_shifted: b
     return Found(place.start, place.count, new, same, place.note, notes=notes)
 
 
-def _mended(file: File, sought: Sought) -> Found | None:
+def _mended(file: File, sought: SearchEdit) -> Found | None:
     """Return the place that fits once a damage is undone, if all that fit come to the same."""
     ways = _ways(sought)
     for rule in RULES:
@@ -169,7 +169,7 @@ def _each(undo: Callable[[str], str], lines: Iterable[str]) -> Iterator[str]:
 
 def _undone(
     lines: FileLines,
-    sought: Sought,
+    sought: SearchEdit,
     search: Sequence[str],
     place: Place,
     damages: tuple[Damage, ...],
@@ -187,7 +187,7 @@ def _undone(
             if _may_be_meant(damage, line, lines, sought.search):
                 raise _in_doubt(sought, f"with {damage.value} that might be intended", there)
     new = [*_each(undo, sought.replace)]
-    ground = Ground(sought.path, lines, place.start, place.start + place.count)
+    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count)
     own = indentation.own_indentation(new, ground) if place.note.endswith("as indentation") else {}
     if False in own.values():
         raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", there)
@@ -198,7 +198,7 @@ def _undone(
     return Found(place.start, place.count, tuple(new), same, note, frozenset(damages))
 
 
-def _check_trail(sought: Sought, place: Place, fresh: Iterable[str]) -> None:
+def _check_trail(sought: SearchEdit, place: Place, fresh: Iterable[str]) -> None:
     if place.trail and any(line.strip() and line.endswith(place.trail) for line in fresh):
         raise OperationError(
             f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
@@ -220,7 +220,7 @@ def _may_be_meant(damage: Damage, line: str, lines: FileLines, search: Sequence[
     return is_doubtful and bool(marks)
 
 
-def _in_doubt(sought: Sought, what: str, there: Sequence[str]) -> OperationError:
+def _in_doubt(sought: SearchEdit, what: str, there: Sequence[str]) -> OperationError:
     return OperationError(
         f"{sought.label} was damaged by the chat, and REPLACE has a new line {what}",
         "The lines in the file are:\n" + "\n".join(f"  {clip(line)}" for line in there[:EXCERPT_LIMIT_LINES]),
@@ -229,7 +229,7 @@ def _in_doubt(sought: Sought, what: str, there: Sequence[str]) -> OperationError
 
 
 # --- new lines of a search that fits as it came ----------------------------------------------------
-def check_flush(sought: Sought, place: Place, lines: list[str]) -> None:
+def check_flush(sought: SearchEdit, place: Place, lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
     It may have been written at the left edge, or each line may have lost its own indentation. Both are the
@@ -253,5 +253,5 @@ def check_flush(sought: Sought, place: Place, lines: list[str]) -> None:
         raise _in_doubt(sought, what, lines[place.start :][: place.count])
 
 
-def _again(sought: Sought) -> str:
+def _again(sought: SearchEdit) -> str:
     return f"send the edit again{'' if sought.is_verbatim else ' in a code block'}"

@@ -10,7 +10,7 @@ from codingagent.editing import indentation
 from codingagent.editing.file_lines import FileLines
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel, Rule
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel, Rule
 from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import blanks, plural
 
@@ -20,13 +20,13 @@ _WORK_LIMIT = 500_000
 _MORE_LINES = "add surrounding lines until it matches one"
 
 
-class Sought(Struct, frozen=True):
+class SearchEdit(Struct, frozen=True):
     """One SEARCH and its REPLACE as lines, what to call it, and how they came."""
 
     search: tuple[str, ...]
     replace: tuple[str, ...]
     label: str = "SEARCH"
-    arrival: Arrival | None = AS_IT_IS
+    arrival: BodyEvidence | None = AS_IT_IS
     """None: REPLACE is to be taken letter by letter."""
     proven: Channel = UNHARMED
     """The certain damage to others of the same edit."""

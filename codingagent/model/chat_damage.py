@@ -49,17 +49,17 @@ class Damage(Enum):
     NUMBERS = "copied line numbers"
 
 
-class Kept(Enum):
+class Preserved(Enum):
     """What a chat takes from all of a text, or from nothing of it: one trace shows that it is there."""
 
     INDENTATION = lazy_pattern(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
     LINES = lazy_pattern(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
 
 
-def kept_in(text: str) -> frozenset[Kept]:
+def kept_in(text: str) -> frozenset[Preserved]:
     """Return what a text shows not to have been taken from it."""
     # An expression for what is not there costs more than all else that is read of a text.
-    kinds = Kept if text.startswith("\n") or "\n\n" in text else (Kept.INDENTATION,)
+    kinds = Preserved if text.startswith("\n") or "\n\n" in text else (Preserved.INDENTATION,)
     return frozenset(kept for kept in kinds if kept.value.search(text))
 
 
@@ -69,7 +69,7 @@ Channel = frozenset[Damage]
 UNHARMED: Channel = frozenset()
 
 
-class Arrival(Struct, frozen=True):
+class BodyEvidence(Struct, frozen=True):
     """How a text came through a chat, as far as the answer around it shows.
 
     `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
@@ -86,10 +86,10 @@ class Arrival(Struct, frozen=True):
     in_code: bool = False
     is_spaced: bool = False
     is_one_line: bool = False
-    kept: frozenset[Kept] = frozenset()
+    kept: frozenset[Preserved] = frozenset()
 
 
-AS_IT_IS = Arrival()
+AS_IT_IS = BodyEvidence()
 # CommonMark 2.4: any ASCII punctuation may be escaped.
 ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
 # A chat that escapes one of these escapes them all: they form emphasis and links.

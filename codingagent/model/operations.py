@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 
-from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence
 from codingagent.model.encoding import Encoding
 
 # Larger answers are refused whole: each operation is checked, recorded and executed by itself.
@@ -106,7 +106,7 @@ class CreateFile(EqualByMeaning, frozen=True):
     overwrite: bool = True
     unchecked: bool = False
     """The answer says that the content is intended, even if it does not parse."""
-    arrival: Arrival | None = AS_IT_IS
+    arrival: BodyEvidence | None = AS_IT_IS
     """How the text came through a chat; None: take it literally."""
 
     @property
@@ -186,7 +186,7 @@ class EditFile(EqualByMeaning, frozen=True):
 
     path: str
     change: LineRange | tuple[Replacement | LineRange, ...] | Substitutions | Diff
-    arrival: Arrival | None = AS_IT_IS
+    arrival: BodyEvidence | None = AS_IT_IS
     unchecked: bool = False
 
     @property

@@ -7,7 +7,7 @@ import re
 from typing import AnyStr, cast
 
 
-class _Late:
+class LazyPattern:
     def __init__(self, expression: object, flags: int) -> None:
         self._source = expression, flags
 
@@ -35,7 +35,7 @@ def word_lists(module: str) -> dict[str, frozenset[str]]:
 
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return what `re.compile` returns, for its attributes and methods."""
-    return cast("re.Pattern[AnyStr]", _Late(expression, flags))
+    return cast("re.Pattern[AnyStr]", LazyPattern(expression, flags))
 
 
 def sections(module: str) -> dict[str, str]:

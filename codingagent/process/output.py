@@ -47,7 +47,7 @@ def without_half(text: str) -> str:
     return text[: len(text) - len(last) + max(map(last.rfind, " \n\t")) + 1]
 
 
-class _Ends:
+class HeadAndTail:
     """The head and tail of a byte stream of any length; `cut` marks where bytes are missing."""
 
     def __init__(self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str]) -> None:
@@ -99,9 +99,9 @@ class Output:
         self._show, self._decode = show, decode
         self._begun = [b""] * streams
         """Of each stream the beginning of a character."""
-        self._together = _Ends(_KEPT_BYTES, _KEPT_BYTES, "\n", decode)
+        self._together = HeadAndTail(_KEPT_BYTES, _KEPT_BYTES, "\n", decode)
         apart = streams if streams > 1 else 0
-        self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, TRUNCATED, decode) for _ in range(apart)]
+        self._apart = [HeadAndTail(STREAM_LIMIT_BYTES, 0, TRUNCATED, decode) for _ in range(apart)]
 
     @property
     def is_flood(self) -> bool:

@@ -21,7 +21,7 @@ from codingagent.agent import placeholders
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Executor
 from codingagent.agent.factory import secrecy_for
-from codingagent.agent.plan import Order
+from codingagent.agent.plan import OperationRequest
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
@@ -198,7 +198,7 @@ class RemoteMethods:
             (item,) = placeholders.restored(self._secrecy.vault, [Step(operation, 0)])
             if isinstance(item, Problem):
                 return Refused(item.kind, item.fact, advice=item.advice)
-            found = self._executor.perform(Order(0, item.operation, names=item.names))
+            found = self._executor.perform(OperationRequest(0, item.operation, names=item.names))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault
         if isinstance(found, Question):

@@ -138,7 +138,7 @@ def contents_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple
         answer.read(1)  # the end of a line
 
 
-class Belonging(Struct):
+class GitListing(Struct):
     """The paths of a folder, as git names them."""
 
     files: list[bytes] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Belonging(Struct):
 
 def belonging(
     root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
-) -> Belonging:
+) -> GitListing:
     """Return the files that belong to a folder (a real path), but for the hidden paths below it.
 
     `repositories` is how many nested ones are listed at once. GitError if git can't list the folder.
@@ -241,7 +241,7 @@ class _Asking(Struct, frozen=True):
     root: Path
     git: Git
     hidden: tuple[str, ...]
-    found: Belonging = field(default_factory=Belonging)
+    found: GitListing = field(default_factory=GitListing)
 
     def repository(self, prefix: str) -> list[str]:
         """Add the files of one repository; return the nested ones, with a slash at the end."""

@@ -18,7 +18,7 @@ from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
-from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
+from codingagent.workspace.git_files import Git, GitListing, belonging, paths_below
 from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
 
 # Up to this count, all files are measured, including summarized ones.
@@ -114,14 +114,14 @@ class ListingWalk(Struct):
     is_partial: bool = False
     unread: list[str] = field(default_factory=list)
     """Ignore files, indexes and folders that were not read, or not to the end, with the reason."""
-    found: Belonging = field(default_factory=Belonging)
+    found: GitListing = field(default_factory=GitListing)
     """What belongs to the workspace, as far as it is known yet."""
 
     @property
     def count(self) -> int:
         return max(len(self.found.files), len(self.files))
 
-    def walk(self, root: Folder, path: Path, known: Belonging | None = None) -> None:
+    def walk(self, root: Folder, path: Path, known: GitListing | None = None) -> None:
         """List everything below a folder, which is at `path`; `known` is what git has just said of it."""
         found = self.found = self._belonging(root, path) if known is None else known
         for name, reason in found.unread:
@@ -148,7 +148,7 @@ class ListingWalk(Struct):
             self.ignored_files -= 1
             self.ignored_bytes -= size_bytes
 
-    def _belonging(self, root: Folder, path: Path) -> Belonging:
+    def _belonging(self, root: Folder, path: Path) -> GitListing:
         hidden = paths_below(path, self.hidden)
         git = self.git()
         if git is not None:

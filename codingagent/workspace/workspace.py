@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from configparser import ConfigParser
 
     from codingagent.model.observations import PastCommit
-    from codingagent.workspace.git_files import Belonging, Git
+    from codingagent.workspace.git_files import Git, GitListing
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
@@ -355,7 +355,7 @@ class Workspace(PathWalk):
         return FolderEntry(name, stat.S_ISDIR(seen.st_mode), size)
 
     # --- listing -------------------------------------------------------------------------------
-    def listing(self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None) -> Listing:
+    def listing(self, always: frozenset[str] = frozenset(), known: "GitListing | None" = None) -> Listing:
         """Return all regular files but ignored ones, save `always`, and never `.git`."""
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk

@@ -18,9 +18,9 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model import results
 from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import AnswerSetAside, OperationEnded, TurnEnded
+from codingagent.model.notices import Notice, OutputCame
 from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.storage import homes, journal
 from codingagent.workspace import git_files
 from codingagent.workspace.workspace import Workspace

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from codingagent.agent.wanted_files import Guess, Wanted
+from codingagent.agent.wanted_files import RankedFiles, Wanted
 from codingagent.model.settings import Settings
 from codingagent.process.runner import run_tool
 from codingagent.process.select_sandbox import policy_of
@@ -39,7 +39,7 @@ def choosing() -> Iterator[Figure]:
             taken_s = []
             for _ in range(3):
                 begun_s = sum(os.times()[:4])
-                Guess(workspace, policy, listing, wanted, workspace.history()).show(200_000)
+                RankedFiles(workspace, policy, listing, wanted, workspace.history()).show(200_000)
                 taken_s.append(sum(os.times()[:4]) - begun_s)
             workspace.close()
         seconds = min(taken_s)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order
+from codingagent.agent.plan import OperationRequest
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
@@ -107,7 +107,7 @@ def journalled_turn() -> Iterator[Figure]:
             def do() -> None:
                 for index in range(100):
                     operation = CreateFile(f"d{index % 10}/f{index}.py", f"x = {index}\n" * 50)
-                    event = agent.perform(Order(index, operation))
+                    event = agent.perform(OperationRequest(index, operation))
                     assert event.class_name == "file_created"  # type: ignore[union-attr]
 
             return do

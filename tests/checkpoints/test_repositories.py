@@ -11,8 +11,8 @@ from codingagent.checkpoints import repository_files
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ProtectedSettled
+from codingagent.model.notices import Remark
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Remark
 from codingagent.workspace.git_programs import named_by_git
 from tests.checkpoints.test_protected_files import Person, sit_down, take
 from tests.helpers import LiveSession

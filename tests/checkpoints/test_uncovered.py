@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.model.notices import Remark
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Remark
 from tests.helpers import LiveSession, live_session
 from tests.killing import command_line_here, has_lines, kill_when, lines_of, tree
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import apply, blank_lines, file_kinds, nearest, places, syntax_check
 from codingagent.editing.apply import Edited
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.events import Hunk
@@ -322,7 +322,7 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
         (file_kinds.lines_of_text, 0),
         (syntax_check.parses, 0),
         (blank_lines._runs, 20),  # noqa: SLF001
-        (vars(Ground)["known"].fget, 0),
+        (vars(ReplacedLines)["known"].fget, 0),
     ],
 )
 def test_a_plain_replacement_reads_no_more_than_its_own_lines(

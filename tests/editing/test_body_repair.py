@@ -4,7 +4,7 @@ import pytest
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Damage
 from codingagent.model.operations import Replacement
 from tests.helpers import cpu_below
 from tests.rows import each_row
@@ -77,7 +77,7 @@ def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) 
     """Never guess: LaTeX and regular expressions have backslashes of their own."""
     for mend in (body_repair.mend_command, lambda b, w: body_repair.mend_file(b, "a.py", w)):
         with pytest.raises(OperationError, match="in a code block"):
-            mend(body, Arrival(frozenset({way})))
+            mend(body, BodyEvidence(frozenset({way})))
 
 
 @each_row(

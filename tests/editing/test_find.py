@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import apply, elisions
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival, Channel
+from codingagent.model.chat_damage import BodyEvidence, Channel
 from codingagent.model.operations import Replacement
 from tests.helpers import cpu_below
 from tests.rows import each_row
@@ -16,7 +16,7 @@ CODE = 'def load_all(name):\n    path = ROOT["base"] + name\n    if a < b and c 
 
 
 def applied(text: str, search: str, replace: str, way: Channel = frozenset()) -> apply.Edited:
-    return apply.apply((Replacement(search, replace),), text, Arrival(way), path=PATH)
+    return apply.apply((Replacement(search, replace),), text, BodyEvidence(way), path=PATH)
 
 
 def refused(text: str, search: str, replace: str, way: Channel = frozenset()) -> OperationError:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from codingagent.editing import apply, body_repair
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence
 from codingagent.model.operations import LineRange, Replacement
 from codingagent.model.plain_text import joined
 from tests import reply_table
@@ -16,7 +16,7 @@ from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
-def after(text: str, path: str, start: int, end: int, body: str, arrival: Arrival = AS_IT_IS) -> str:
+def after(text: str, path: str, start: int, end: int, body: str, arrival: BodyEvidence = AS_IT_IS) -> str:
     """What a body makes of a file; what is asked for again, if it is."""
     try:
         return apply.apply(LineRange(start, end, body), text, arrival, path=path).text
@@ -27,11 +27,11 @@ def after(text: str, path: str, start: int, end: int, body: str, arrival: Arriva
 def test_a_body_deeper_than_a_next_line_can_be_is_asked_for_again() -> None:
     """Lines after an opener are one level deeper, never two."""
     text = "a() {\n  one();\n  two();\n}\n"
-    ground = Ground("a.ts", text.split("\n")[:-1], 1, 2)
+    ground = ReplacedLines("a.ts", text.split("\n")[:-1], 1, 2)
     with pytest.raises(OperationError, match="the body is indented"):
         body_repair.mend_lines("      one();\n      new();\n", ground, AS_IT_IS)
     body = "    one();\n    two();\n"
-    assert body_repair.mend_lines(body, ground, Arrival(in_code=True)).text == body
+    assert body_repair.mend_lines(body, ground, BodyEvidence(in_code=True)).text == body
 
 
 _GO = ["func a() {", "\tx := one()", "\ty := two()", "}"]
@@ -56,9 +56,9 @@ def test_what_becomes_of_lines_with_another_indentation(
     path: str, lines: list[str], body: str, in_code: bool, text: str
 ) -> None:
     """Tabs are restored. What is lost is asked for; in a code block only the parser shows that it is."""
-    arrival = Arrival(in_code=in_code)
+    arrival = BodyEvidence(in_code=in_code)
     try:
-        assert body_repair.mend_lines(body, Ground(path, lines, 1, 3), arrival).text == text
+        assert body_repair.mend_lines(body, ReplacedLines(path, lines, 1, 3), arrival).text == text
     except OperationError:
         assert not text
 
@@ -138,8 +138,8 @@ def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
 ) -> None:
     """In a body and in REPLACE; where they may be meant they are written."""
     lines = old.split("\n")[:-1]
-    arrival = Arrival(in_code=True)
-    made = body_repair.mend_lines(body, Ground("a.py", lines, 0, len(lines)), arrival).text
+    arrival = BodyEvidence(in_code=True)
+    made = body_repair.mend_lines(body, ReplacedLines("a.py", lines, 0, len(lines)), arrival).text
     assert made == (text or body)
     if old:
         edit = (Replacement("x = 1\n", body),)
@@ -164,7 +164,7 @@ def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> 
     depth = "        " if line[0] == " " else ""
     body = line.replace(at, "\n" + depth + at[1:], 1) + "\n"
     lines = ["if x:", line] if depth else [line]
-    ground = Ground(path, lines, len(lines) - 1, len(lines))
+    ground = ReplacedLines(path, lines, len(lines) - 1, len(lines))
     assert body_repair.mend_lines(body, ground, AS_IT_IS).text == body
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from codingagent.editing import apply, body_repair, body_rules, indentation, places
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, Arrival, Rule
+from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Rule
 from codingagent.model.operations import Replacement
 from codingagent.protocols.tags import repair, tag_lines
 from tests.rows import each_row
@@ -19,11 +19,16 @@ CODE = "def total(items):\n    net = 0\n    for each in items:\n        net += e
 TABBED = CODE.replace("    ", "\t")
 
 # Of each rule: a body, its file, what is on disk, and how it came.
-BODIES: dict[str, tuple[str, str, str, Arrival]] = {
+BODIES: dict[str, tuple[str, str, str, BodyEvidence]] = {
     "code fence": ("```py\nx = 1\n```\n", "a.py", "", AS_IT_IS),
     "line numbers": ("1 | a = 1\n2 | b = 3\n", "a.py", "a = 1\nb = 2\n", AS_IT_IS),
     "marks of a diff": ("+net = 1\n+fee = 2\n", "a.txt", "net = 1\n", AS_IT_IS),
-    "indentation of the tags": ("  net = 1\n  fee = 2\n", "a.txt", "", Arrival(lead="  ", is_moved=True)),
+    "indentation of the tags": (
+        "  net = 1\n  fee = 2\n",
+        "a.txt",
+        "",
+        BodyEvidence(lead="  ", is_moved=True),
+    ),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "hard breaks": ("a\nc\n", "a.md", "a  \nb\n", AS_IT_IS),
     "blanks in blank lines": ("a = 1\n \nb = 2\n", "a.py", "x = 1\n\ny = 2\n", AS_IT_IS),
@@ -83,7 +88,7 @@ def test_each_rule_for_indentation_has_a_case(rule: Rule[Any]) -> None:
     """What the replaced lines prove is restored, and said, or asked for again in these words."""
     path, old, new = LINES[rule.name]
     try:
-        found = body_repair.mend_lines(new, Ground(path, old.split("\n")[:-1], 1, 5), AS_IT_IS)
+        found = body_repair.mend_lines(new, ReplacedLines(path, old.split("\n")[:-1], 1, 5), AS_IT_IS)
     except OperationError as fault:
         assert _fixed(rule.said) in fault.reason
     else:

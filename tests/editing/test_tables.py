@@ -10,7 +10,7 @@ from typing import Any
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.chat_damage import BodyEvidence, Damage, Preserved
 from codingagent.model.operations import Diff, DiffHunk, FileEnd, LineRange, Replacement
 from tests import golden
 from tests.rows import each_row
@@ -33,7 +33,7 @@ def show_body(case: Case) -> str:
     """Return what is written of a body, as what is changed of it, or why it is refused."""
     path, old, body, came = case
     try:
-        mended = body_repair.mend_file(body, path, _arrival(came) or Arrival(), old)
+        mended = body_repair.mend_file(body, path, _arrival(came) or BodyEvidence(), old)
     except OperationError as fault:
         return f"refused: {fault.reason}"
     return " · ".join([_changes(body, mended.text), *mended.notes])
@@ -60,12 +60,12 @@ def _hunk(lines: str, rest: dict[str, Any]) -> DiffHunk:
     return DiffHunk(tuple((line[0], line[1:]) for line in lines.split("\n")), end=end, **rest)
 
 
-def _arrival(came: dict[str, Any] | None) -> Arrival | None:
+def _arrival(came: dict[str, Any] | None) -> BodyEvidence | None:
     if came is None:
         return None
     way = frozenset(Damage[name] for name in came.get("way", ()))
-    kept = frozenset(Kept[name] for name in came.get("kept", ()))
-    return Arrival(**{**came, "way": way, "kept": kept})
+    kept = frozenset(Preserved[name] for name in came.get("kept", ()))
+    return BodyEvidence(**{**came, "way": way, "kept": kept})
 
 
 def _changes(old: str, new: str) -> str:

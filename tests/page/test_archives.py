@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from codingagent.cli.page.looking import text_in
+from codingagent.cli.page.queries import text_in
 from codingagent.errors import UsageError
 
 _LARGE = 48 * 2**20

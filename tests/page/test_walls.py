@@ -22,9 +22,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
-from codingagent.cli.page.looking import Desk
+from codingagent.cli.page.access import CONNECTIONS, BoundedConnection
+from codingagent.cli.page.queries import PageState
 from codingagent.cli.page.server import Page
-from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection
 from codingagent.model.settings import Settings
 from tests.page.browsing import Served, keys_of, served
 
@@ -101,7 +101,7 @@ def test_no_route_tells_or_does_anything_for_the_cookie_alone(
     found: Served, keys: Keys, own: str, session: str
 ) -> None:
     """Browsers send cookies to all ports of a host: somebody else's server has it, and is no browser."""
-    page = Page(Desk(found.home, found.folder, Settings()))
+    page = Page(PageState(found.home, found.folder, Settings()))
     as_browser = {"Origin": own, "Sec_Fetch_Site": "same-origin", "HX_Request": "true"}
     known = (found.folder.name, "secret.txt", "of the workspace", "the-task-itself", session[3:])
     before = _files(found.home)

@@ -11,7 +11,7 @@ from codingagent.agent import factory
 from codingagent.agent.requests import Requests
 from codingagent.checkpoints.checkpointer import check_present
 from codingagent.cli.commands.common import at_rest, home_of, inbox_of, latest_of, settings_of
-from codingagent.cli.commands.options import Attach, Json, OpenSessionName, told
+from codingagent.cli.commands.options import Attach, Json, OpenSessionName, option
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import announce
@@ -29,13 +29,13 @@ app = typer.Typer()
 @app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
 def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    words: Annotated[list[str] | None, told("say")] = None,
-    file: Annotated[Path | None, told("say file")] = None,
-    edit: Annotated[bool, told("say edit")] = False,
+    words: Annotated[list[str] | None, option("say")] = None,
+    file: Annotated[Path | None, option("say file")] = None,
+    edit: Annotated[bool, option("say edit")] = False,
     attach: Attach = None,
-    ask: Annotated[bool, told("ask")] = False,
-    do: Annotated[bool, told("do")] = False,
-    withdraw: Annotated[bool, told("withdraw")] = False,
+    ask: Annotated[bool, option("ask")] = False,
+    do: Annotated[bool, option("do")] = False,
+    withdraw: Annotated[bool, option("withdraw")] = False,
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the current request; then send it again."""
@@ -82,7 +82,7 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
 def _revoke(
-    context: typer.Context, words: Annotated[list[str] | None, told("revoked")] = None, json: Json = False
+    context: typer.Context, words: Annotated[list[str] | None, option("revoked")] = None, json: Json = False
 ) -> None:
     """Withdraw approvals that you gave with --always: you are asked again."""
     home = home_of(context)

@@ -12,7 +12,7 @@ from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
-from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, Given, taking
+from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, SessionOptions, with_options
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -33,9 +33,9 @@ app = typer.Typer()
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
-@taking(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
+@with_options(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
 def _new(
-    context: typer.Context, given: Given, words: options.TaskWords = None, json: options.Json = False
+    context: typer.Context, given: SessionOptions, words: options.TaskWords = None, json: options.Json = False
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     given.check_reply()
@@ -45,11 +45,11 @@ def _new(
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
-@taking(f"{TASK} {CONTEXT} {REPLY} policy secrets")
+@with_options(f"{TASK} {CONTEXT} {REPLY} policy secrets")
 def _ask(
     context: typer.Context,
-    given: Given,
-    words: Annotated[list[str] | None, options.told("question")] = None,
+    given: SessionOptions,
+    words: Annotated[list[str] | None, options.option("question")] = None,
     json: options.Json = False,
 ) -> None:
     """Ask about the code: the answer is words, and nothing is changed.
@@ -64,12 +64,12 @@ def _ask(
 
 
 @app.command(epilog="Example: codingagent run operations.json --workspace project > events.json", name="run")
-@taking(f"workspace {RULES} yes")
+@with_options(f"workspace {RULES} yes")
 def _run(
     context: typer.Context,
-    file: Annotated[str, options.told("operations")],
-    given: Given,
-    events_stream: Annotated[bool, options.told("stream")] = False,
+    file: Annotated[str, options.option("operations")],
+    given: SessionOptions,
+    events_stream: Annotated[bool, options.option("stream")] = False,
 ) -> int:
     """Run a JSON operations message, and print the events message.
 
@@ -88,7 +88,7 @@ def _run(
     return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(context: typer.Context, given: Given, task: str, wants: Wants, *, json: bool) -> None:
+def _begin(context: typer.Context, given: SessionOptions, task: str, wants: Wants, *, json: bool) -> None:
     with screen_for(json) as screen, _begun(context, given, task, wants, screen) as begun:
         home, shared = begun
         if given.no_wait:
@@ -101,7 +101,7 @@ def _begin(context: typer.Context, given: Given, task: str, wants: Wants, *, jso
 
 
 def _place(
-    context: typer.Context, given: Given, made: contextlib.ExitStack
+    context: typer.Context, given: SessionOptions, made: contextlib.ExitStack
 ) -> tuple[Path, bool, Path | None]:
     """Return the home, whether it was searched for, and the workspace, if one is named.
 
@@ -122,7 +122,7 @@ def _place(
 
 @contextlib.contextmanager
 def _begun(
-    context: typer.Context, given: Given, task: str, wants: Wants, screen: Screen
+    context: typer.Context, given: SessionOptions, task: str, wants: Wants, screen: Screen
 ) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
     with contextlib.ExitStack() as stack:
@@ -170,7 +170,7 @@ def _has_files() -> bool:
 
 
 def checked(
-    given: Given, root: Path, workspace: Path | None, screen: Screen
+    given: SessionOptions, root: Path, workspace: Path | None, screen: Screen
 ) -> tuple[Settings, Path, dict[str, Attached]]:
     """Return settings, workspace and files; create nothing: a path may be mistyped."""
     named = None if workspace is None else str(workspace)

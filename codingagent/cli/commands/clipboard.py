@@ -16,7 +16,7 @@ from codingagent.agent.answers import Ask, save_answer
 from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
-from codingagent.cli.commands.options import WaitingSessionName, told
+from codingagent.cli.commands.options import WaitingSessionName, option
 from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
@@ -50,8 +50,8 @@ if os.name == "nt":  # PowerShell has no `<`
 def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
-    whole: Annotated[bool, told("whole")] = False,
-    split: Annotated[int | None, told("split", min=parts.SMALLEST_CHARACTERS)] = None,
+    whole: Annotated[bool, option("whole")] = False,
+    split: Annotated[int | None, option("split", min=parts.SMALLEST_CHARACTERS)] = None,
 ) -> None:
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
@@ -89,7 +89,7 @@ def _copy(
 def _paste(
     context: typer.Context,
     session: WaitingSessionName = None,
-    editor: Annotated[bool, told("editor")] = False,
+    editor: Annotated[bool, option("editor")] = False,
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)
@@ -275,7 +275,7 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
     return "was sent to your terminal's clipboard", if_not
 
 
-class Glance:
+class ClipboardPoller:
     """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
 
     If there is no clipboard, complain once and stop. Without `is_asked`, a remote person's clipboard, which

@@ -11,7 +11,7 @@ import typer
 
 from codingagent.checkpoints.history import steps
 from codingagent.cli.commands.common import at_rest, home_of, latest_of, opened
-from codingagent.cli.commands.options import Json, SessionName, told
+from codingagent.cli.commands.options import Json, SessionName, option
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, locked
@@ -37,11 +37,11 @@ app = typer.Typer()
 def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
-    branch: Annotated[str | None, told("branch")] = None,
-    message: Annotated[list[str] | None, told("message")] = None,
-    edit: Annotated[bool | None, told("edited")] = None,
-    whole: Annotated[bool, told("whole files")] = False,
-    trust_ignored: Annotated[bool, told("ignored")] = False,
+    branch: Annotated[str | None, option("branch")] = None,
+    message: Annotated[list[str] | None, option("message")] = None,
+    edit: Annotated[bool | None, option("edited")] = None,
+    whole: Annotated[bool, option("whole files")] = False,
+    trust_ignored: Annotated[bool, option("ignored")] = False,
     json: Json = False,
 ) -> None:
     """Commit what a session changed since its last commit, with your git, and push nothing.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from msgspec.structs import replace
 
-from codingagent.cli.commands.options import Given
+from codingagent.cli.commands.options import SessionOptions
 from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
@@ -128,7 +128,7 @@ def opened(  # noqa: PLR0913
     home: Home,
     session: Session,
     screen: Screen,
-    given: Given = Given(),  # noqa: B008  # immutable
+    given: SessionOptions = SessionOptions(),  # noqa: B008  # immutable
     *,
     settings: Settings | None = None,
     executes: bool = True,

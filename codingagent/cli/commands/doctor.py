@@ -17,7 +17,7 @@ from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import clipboard
 from codingagent.cli.commands.common import home_was_found
-from codingagent.cli.commands.options import Json, told
+from codingagent.cli.commands.options import Json, option
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.tables import show_lines
@@ -43,7 +43,7 @@ app = typer.Typer()
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")
 def _doctor(
-    context: typer.Context, verbose: Annotated[bool, told("verbose")] = False, json: Json = False
+    context: typer.Context, verbose: Annotated[bool, option("verbose")] = False, json: Json = False
 ) -> int:
     """Check this machine, and say how to get what is missing: exit status 1 if it is needed."""
     home = homes.find_home(context.obj, Path.cwd(), os.environ)

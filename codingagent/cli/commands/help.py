@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from codingagent.cli.command_table import NAMES
-from codingagent.cli.commands.options import told
+from codingagent.cli.commands.options import option
 from codingagent.cli.output import suggestion
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
@@ -26,7 +26,7 @@ def _words(incomplete: str) -> list[str]:
 
 @app.command(epilog="Example: codingagent help troubleshooting", name="help")
 def _help(
-    context: typer.Context, topic: Annotated[str | None, told("topic", autocompletion=_words)] = None
+    context: typer.Context, topic: Annotated[str | None, option("topic", autocompletion=_words)] = None
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
     if topic is None:

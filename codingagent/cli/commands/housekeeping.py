@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from codingagent.cli.commands.common import home_of, trusted_home
-from codingagent.cli.commands.options import Json, told
+from codingagent.cli.commands.options import Json, option
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_terminal
@@ -29,8 +29,8 @@ from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
-_Named = Annotated[str, told("named")]
-_Open = Annotated[str | None, told("only open")]
+_Named = Annotated[str, option("named")]
+_Open = Annotated[str | None, option("only open")]
 
 
 @app.command(epilog="Example: codingagent close a1b2c3d4", name="close")
@@ -67,7 +67,7 @@ def _record(home: Home, state: Session, record: SessionClosed | SessionRenamed) 
 
 @app.command(epilog='Example: codingagent rename a1b2c3d4 "verbose option"', name="rename")
 def _rename(
-    context: typer.Context, session: _Named, name: Annotated[str, told("name")], json: Json = False
+    context: typer.Context, session: _Named, name: Annotated[str, option("name")], json: Json = False
 ) -> None:
     """Name a session: lists show the name in place of the task."""
     home = home_of(context)
@@ -80,7 +80,10 @@ def _rename(
 
 @app.command(epilog="Example: codingagent delete a1b2c3d4 --yes", name="delete")
 def _delete(
-    context: typer.Context, session: _Named, yes: Annotated[bool, told("delete")] = False, json: Json = False
+    context: typer.Context,
+    session: _Named,
+    yes: Annotated[bool, option("delete")] = False,
+    json: Json = False,
 ) -> None:
     """Delete a session with its undo history, secrets, requests and answers. The workspace stays."""
     home = home_of(context)
@@ -135,7 +138,7 @@ def _remove(path: Path) -> None:
 
 @app.command(epilog="Example: codingagent sandbox --forget", name="sandbox")
 def _sandbox(
-    context: typer.Context, forget: Annotated[bool, told("forget")] = False, json: Json = False
+    context: typer.Context, forget: Annotated[bool, option("forget")] = False, json: Json = False
 ) -> None:
     """Show what commands see of your tools and where they write; forget that."""
     home, _ = trusted_home(context)

@@ -16,7 +16,7 @@ from codingagent.cli import tables
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_id, latest_of, trusted_home
-from codingagent.cli.commands.options import Json, SessionName, told
+from codingagent.cli.commands.options import Json, SessionName, option
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import be_utf8
@@ -47,9 +47,9 @@ _COUNTED = 200
 @app.command(epilog="Example: codingagent list verbose", name="list")
 def _list(
     context: typer.Context,
-    words: Annotated[list[str] | None, told("words")] = None,
-    runs: Annotated[bool, told("runs")] = False,
-    all_: Annotated[bool, told("all")] = False,
+    words: Annotated[list[str] | None, option("words")] = None,
+    runs: Annotated[bool, option("runs")] = False,
+    all_: Annotated[bool, option("all")] = False,
     json: Json = False,
 ) -> None:
     """List the sessions, the latest first."""
@@ -90,7 +90,7 @@ def _told(session: Session) -> str:
 def _show(
     context: typer.Context,
     session: SessionName = None,
-    markdown: Annotated[bool, told("markdown")] = False,
+    markdown: Annotated[bool, option("markdown")] = False,
     json: Json = False,
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
@@ -163,7 +163,7 @@ def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, d
 def _log(
     context: typer.Context,
     session: SessionName = None,
-    egress: Annotated[bool, told("egress")] = False,
+    egress: Annotated[bool, option("egress")] = False,
     json: Json = False,
 ) -> None:
     """Show everything that was asked, tried, blocked and done, with its time."""
@@ -187,10 +187,10 @@ def _log(
 def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
-    turn: Annotated[int | None, told("turn", min=1)] = None,
-    stat: Annotated[bool, told("stat")] = False,
-    name_only: Annotated[bool, told("name only")] = False,
-    whole: Annotated[bool, told("whole session")] = False,
+    turn: Annotated[int | None, option("turn", min=1)] = None,
+    stat: Annotated[bool, option("stat")] = False,
+    name_only: Annotated[bool, option("name only")] = False,
+    whole: Annotated[bool, option("whole session")] = False,
     json: Json = False,
 ) -> None:
     """Show what a session changed since its last commit, by file operations and by commands."""
@@ -229,9 +229,9 @@ def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...],
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
-@options.taking("file workspace attach tokens leave_out no_conventions check secrets")
+@options.with_options("file workspace attach tokens leave_out no_conventions check secrets")
 def _context(
-    context: typer.Context, given: options.Given, words: options.TaskWords = None, json: Json = False
+    context: typer.Context, given: options.SessionOptions, words: options.TaskWords = None, json: Json = False
 ) -> None:
     """Show which parts of files the first request would show for a task."""
     from codingagent.agent.factory import drafted, secrecy_for
@@ -266,8 +266,8 @@ def _context(
 @app.command(epilog="Example: codingagent config set clipboard auto", name="config")
 def _config(  # one for each command-line option
     context: typer.Context,
-    words: Annotated[list[str] | None, told("config")] = None,
-    here: Annotated[bool, told("config here")] = False,
+    words: Annotated[list[str] | None, option("config")] = None,
+    here: Annotated[bool, option("config here")] = False,
     json: Json = False,
 ) -> None:
     """Show the settings and where each comes from, or change yours."""
@@ -325,7 +325,7 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
 
 
 @app.command(epilog="Example: codingagent schema operations > operations.schema.json", name="schema")
-def _schema(of: Annotated[Literal["operations", "events", "settings"], told("schema")]) -> None:
+def _schema(of: Annotated[Literal["operations", "events", "settings"], option("schema")]) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json
 

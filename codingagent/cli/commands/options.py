@@ -50,7 +50,7 @@ def _prompts(incomplete: str) -> list[str]:
     return []
 
 
-def told(key: str, words: str = "", **more: Any) -> Any:
+def option(key: str, words: str = "", **more: Any) -> Any:
     """Return the option or argument of this name in options.txt; a shell completes it with these words."""
     spec, meaning = _TOLD[key]
 
@@ -68,16 +68,16 @@ def told(key: str, words: str = "", **more: Any) -> Any:
 _Text = str | None
 _Texts = list[str] | None
 _File = Path | None
-SessionName = Annotated[_Text, told("session", autocompletion=_sessions)]
-UndoneFiles = Annotated[_Texts, told("undone", autocompletion=_sessions)]
-WaitingSessionName = Annotated[_Text, told("waiting", autocompletion=_sessions)]
-OpenSessionName = Annotated[_Text, told("open", autocompletion=_sessions)]
-AwaitingName = Annotated[_Text, told("awaiting", autocompletion=_sessions)]
-TaskWords = Annotated[_Texts, told("task")]
-WorkspaceFolder = Annotated[_File, told("workspace")]
-Here = Annotated[bool, told("here")]
-Attach = Annotated[_Texts, told("attach")]
-Json = Annotated[bool, told("json")]
+SessionName = Annotated[_Text, option("session", autocompletion=_sessions)]
+UndoneFiles = Annotated[_Texts, option("undone", autocompletion=_sessions)]
+WaitingSessionName = Annotated[_Text, option("waiting", autocompletion=_sessions)]
+OpenSessionName = Annotated[_Text, option("open", autocompletion=_sessions)]
+AwaitingName = Annotated[_Text, option("awaiting", autocompletion=_sessions)]
+TaskWords = Annotated[_Texts, option("task")]
+WorkspaceFolder = Annotated[_File, option("workspace")]
+Here = Annotated[bool, option("here")]
+Attach = Annotated[_Texts, option("attach")]
+Json = Annotated[bool, option("json")]
 # System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
 
@@ -88,42 +88,42 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
-CommandLimit = Annotated[float | None, told("limit", callback=_seconds)]
-AnswerLimit = Annotated[float, told("patience", callback=_seconds)]
+CommandLimit = Annotated[float | None, option("limit", callback=_seconds)]
+AnswerLimit = Annotated[float, option("patience", callback=_seconds)]
 
 
-class Given(Struct, frozen=True):
-    """Options for a session; None: as its settings say. A command takes those that `taking` names."""
+class SessionOptions(Struct, frozen=True):
+    """Options for a session; None: as its settings say. A command takes those that `with_options` names."""
 
-    file: Annotated[_File, told("file")] = None
-    edit: Annotated[bool, told("edit")] = False
-    prompt: Annotated[_Text, told("prompt", autocompletion=_prompts)] = None
+    file: Annotated[_File, option("file")] = None
+    edit: Annotated[bool, option("edit")] = False
+    prompt: Annotated[_Text, option("prompt", autocompletion=_prompts)] = None
     workspace: WorkspaceFolder = None
     here: Here = False
-    worktree: Annotated[_Text, told("worktree")] = None
-    no_wait: Annotated[bool, told("no wait")] = False
-    once: Annotated[bool, told("once")] = False
-    accept: Annotated[_File, told("accept")] = None
-    dry_run: Annotated[_File, told("dry run")] = None
-    skip: Annotated[_Text, told("skip")] = None
-    unless_done: Annotated[bool, told("unless done")] = False
+    worktree: Annotated[_Text, option("worktree")] = None
+    no_wait: Annotated[bool, option("no wait")] = False
+    once: Annotated[bool, option("once")] = False
+    accept: Annotated[_File, option("accept")] = None
+    dry_run: Annotated[_File, option("dry run")] = None
+    skip: Annotated[_Text, option("skip")] = None
+    unless_done: Annotated[bool, option("unless done")] = False
     attach: Attach = None
-    tokens: Annotated[_Text, told("context", "0 8k 12k 16k 32k")] = None
-    leave_out: Annotated[_Texts, told("leave out")] = None
-    no_conventions: Annotated[bool, told("conventions")] = False
-    check: Annotated[_Text, told("check")] = None
-    clipboard: Annotated[bool, told("clipboard")] = False
-    reply_with: Annotated[_Text, told("reply with")] = None
-    reply_timeout: Annotated[float | None, told("timeout", min=1, max=86_400)] = None
-    max_turns: Annotated[int | None, told("max turns", min=1)] = None
-    protocol: Annotated[Protocol, told("protocol", show_default=False)] = "tags"
-    policy: Annotated[_Text, told("policy", "restrictive standard permissive")] = None
-    sandbox: Annotated[_Text, told("sandbox", "auto require off")] = None
-    network: Annotated[bool | None, told("network")] = None
-    secrets: Annotated[_Text, told("secrets", "mask redact off")] = None
-    accept_formats: Annotated[bool, told("formats")] = False
-    yes: Annotated[bool, told("yes")] = False
-    diff: Annotated[_Text, told("changes", "never short full")] = None
+    tokens: Annotated[_Text, option("context", "0 8k 12k 16k 32k")] = None
+    leave_out: Annotated[_Texts, option("leave out")] = None
+    no_conventions: Annotated[bool, option("conventions")] = False
+    check: Annotated[_Text, option("check")] = None
+    clipboard: Annotated[bool, option("clipboard")] = False
+    reply_with: Annotated[_Text, option("reply with")] = None
+    reply_timeout: Annotated[float | None, option("timeout", min=1, max=86_400)] = None
+    max_turns: Annotated[int | None, option("max turns", min=1)] = None
+    protocol: Annotated[Protocol, option("protocol", show_default=False)] = "tags"
+    policy: Annotated[_Text, option("policy", "restrictive standard permissive")] = None
+    sandbox: Annotated[_Text, option("sandbox", "auto require off")] = None
+    network: Annotated[bool | None, option("network")] = None
+    secrets: Annotated[_Text, option("secrets", "mask redact off")] = None
+    accept_formats: Annotated[bool, option("formats")] = False
+    yes: Annotated[bool, option("yes")] = False
+    diff: Annotated[_Text, option("changes", "never short full")] = None
 
     @property
     def settings(self) -> dict[str, object]:
@@ -179,7 +179,9 @@ CONTEXT = "no_wait attach tokens leave_out no_conventions"
 REPLY = "clipboard reply_with reply_timeout max_turns"
 
 
-def taking(words: str, kind: type[Struct] = Given) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_options(
+    words: str, kind: type[Struct] = SessionOptions
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have a command take these fields of its parameter of a kind as options, before its last one."""
     names, annotations = words.split(), get_type_hints(kind, include_extras=True)
     by_name = inspect.Parameter.KEYWORD_ONLY

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from codingagent.cli.commands.common import here_home, trusted_home
-from codingagent.cli.commands.options import Here, WorkspaceFolder, told
+from codingagent.cli.commands.options import Here, WorkspaceFolder, option
 from codingagent.errors import UsageError, system_reason
 from codingagent.storage import atomic_write, homes
 from codingagent.workspace.own_code import state_folder
@@ -26,8 +26,8 @@ def _page(
     context: typer.Context,
     here: Here = False,
     workspace: WorkspaceFolder = None,
-    no_open: Annotated[bool, told("no open")] = False,
-    port: Annotated[int | None, told("port", min=1, max=65535)] = None,
+    no_open: Annotated[bool, option("no open")] = False,
+    port: Annotated[int | None, option("port", min=1, max=65535)] = None,
 ) -> None:
     """Do the whole loop on a page in your browser, beside the chat; Ctrl-C ends it.
 
@@ -35,7 +35,7 @@ def _page(
     of the command line: begin one here, and continue it there.
     """
     # The page's libraries are imported by this command alone.
-    from codingagent.cli.page.looking import Desk
+    from codingagent.cli.page.queries import PageState
     from codingagent.cli.page.server import serve
 
     named = here_home(context, workspace) if here else None
@@ -45,7 +45,7 @@ def _page(
     resolved, folder = homes.settings_for(root, options, os.environ, workspace)
     if folder != homes.default_workspace(root):
         Workspace(folder).close()  # one that can't be used is refused before anything is typed
-    desk = Desk(root, folder.absolute(), resolved.settings, is_here=here)
+    desk = PageState(root, folder.absolute(), resolved.settings, is_here=here)
     # Ended by the system, too, it takes the door away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with contextlib.closing(_listening(port or 0)) as listening, _door(no_open) as opened:

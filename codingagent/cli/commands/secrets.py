@@ -7,7 +7,7 @@ import typer
 from msgspec.structs import replace
 
 from codingagent.cli.commands.common import home_of, latest_of
-from codingagent.cli.commands.options import Json, told
+from codingagent.cli.commands.options import Json, option
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.task_input import read_words
@@ -25,9 +25,9 @@ _NEXT = "this applies from the next request on; codingagent refresh rewrites the
 @app.command(epilog="Example: codingagent secrets allow .env", name="secrets")
 def _secrets(
     context: typer.Context,
-    action: Annotated[Literal["list", "allow", "hide", "show"], told("action")] = "list",
-    what: Annotated[str, told("what")] = "",
-    session: Annotated[str | None, told("of secrets")] = None,
+    action: Annotated[Literal["list", "allow", "hide", "show"], option("action")] = "list",
+    what: Annotated[str, option("what")] = "",
+    session: Annotated[str | None, option("of secrets")] = None,
     json: Json = False,
 ) -> None:
     """List the secrets that requests replace; allow (send) one, hide a text, or show a value."""

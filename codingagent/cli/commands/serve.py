@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import trusted_home
-from codingagent.cli.commands.options import RULES, Given, taking
+from codingagent.cli.commands.options import RULES, SessionOptions, with_options
 from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
@@ -46,15 +46,15 @@ _LAST_VSOCK = 2**32 - 2
 class _EndpointOptions(Struct, frozen=True):
     """The endpoint options of the command line; one of them must be given."""
 
-    stdio: Annotated[bool, options.told("stdio")] = False
-    own: Annotated[bool, options.told("own server")] = False
-    socket: Annotated[str | None, options.told("socket")] = None
-    tcp: Annotated[str | None, options.told("tcp")] = None
-    vsock: Annotated[int | None, options.told("vsock", min=0, max=_LAST_VSOCK)] = None
-    token_file: Annotated[Path | None, options.told("token")] = None
-    no_token: Annotated[bool, options.told("no token")] = False
-    cid: Annotated[int | None, options.told("cid", min=0, max=_LAST_VSOCK)] = None
-    command: Annotated[str | None, options.told("command")] = None
+    stdio: Annotated[bool, options.option("stdio")] = False
+    own: Annotated[bool, options.option("own server")] = False
+    socket: Annotated[str | None, options.option("socket")] = None
+    tcp: Annotated[str | None, options.option("tcp")] = None
+    vsock: Annotated[int | None, options.option("vsock", min=0, max=_LAST_VSOCK)] = None
+    token_file: Annotated[Path | None, options.option("token")] = None
+    no_token: Annotated[bool, options.option("no token")] = False
+    cid: Annotated[int | None, options.option("cid", min=0, max=_LAST_VSOCK)] = None
+    command: Annotated[str | None, options.option("command")] = None
 
     def chosen(self) -> Listenable | Command | None:
         """Return the endpoint; None is standard input and output."""
@@ -75,15 +75,15 @@ class _EndpointOptions(Struct, frozen=True):
 
 
 @app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
-@taking(RULES)
-@taking("stdio socket tcp vsock token_file no_token", _EndpointOptions)
+@with_options(RULES)
+@with_options("stdio socket tcp vsock token_file no_token", _EndpointOptions)
 def _serve(  # one for each command-line option
     context: typer.Context,
-    given: Given,
+    given: SessionOptions,
     named: _EndpointOptions,
-    root: Annotated[Path | None, options.told("root")] = None,
+    root: Annotated[Path | None, options.option("root")] = None,
     timeout: options.CommandLimit = None,
-    verbose: Annotated[bool, options.told("log")] = False,
+    verbose: Annotated[bool, options.option("log")] = False,
 ) -> None:
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
     named.chosen()  # before anything is created for a missing endpoint
@@ -100,14 +100,14 @@ def _serve(  # one for each command-line option
 
 
 @app.command(epilog="Example: codingagent call ping --stdio", name="call")
-@taking("own socket tcp vsock token_file cid command", _EndpointOptions)
+@with_options("own socket tcp vsock token_file cid command", _EndpointOptions)
 def _call(
     context: typer.Context,
     named: _EndpointOptions,
     method: Annotated[
         str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
     ],
-    params: Annotated[str | None, options.told("params")] = None,
+    params: Annotated[str | None, options.option("params")] = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
     """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""

@@ -9,7 +9,7 @@ import typer
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import ask_whose, home_of, inbox_of, latest_of, opened, settings_of
-from codingagent.cli.commands.options import REPLY, RULES, Given, taking
+from codingagent.cli.commands.options import REPLY, RULES, SessionOptions, with_options
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
@@ -33,9 +33,12 @@ app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-@taking(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
+@with_options(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
 def _resume(
-    context: typer.Context, given: Given, session: options.OpenSessionName = None, json: options.Json = False
+    context: typer.Context,
+    given: SessionOptions,
+    session: options.OpenSessionName = None,
+    json: options.Json = False,
 ) -> int:
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.answers import Recipients
@@ -62,7 +65,7 @@ def _resume(
     return 0
 
 
-def _numbers(given: Given) -> tuple[int, ...]:
+def _numbers(given: SessionOptions) -> tuple[int, ...]:
     """Return the indexes of the operations that are left out; they are typed counted from 1."""
     words = [] if given.skip is None else given.skip.replace(",", " ").split()
     if words and given.accept is None:
@@ -104,7 +107,9 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     return 0
 
 
-def _go_on(home: Home, state: Session, screen: Screen, recipients: "Recipients", given: Given) -> None:
+def _go_on(
+    home: Home, state: Session, screen: Screen, recipients: "Recipients", given: SessionOptions
+) -> None:
     """Continue a session as the command line says."""
     accept = given.accept
     with opened(home, state, screen, given, recipients=recipients) as shared:
@@ -162,7 +167,7 @@ def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen)
         conversation.requests.announce(watched=False)
 
 
-def _meant(home: Home, screen: Screen, given: Given) -> list[str]:
+def _meant(home: Home, screen: Screen, given: SessionOptions) -> list[str]:
     """Return the ids that `resume` means without one: those that a kill interrupted, else the latest."""
     found = homes.all_sessions(home, fail)
     for each in found:
@@ -182,13 +187,13 @@ def _meant(home: Home, screen: Screen, given: Given) -> list[str]:
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
-@taking(f"{RULES} yes diff")
+@with_options(f"{RULES} yes diff")
 def _approve(  # one for each command-line option
     context: typer.Context,
-    given: Given,
+    given: SessionOptions,
     session: options.AwaitingName = None,
-    operation_id: Annotated[str | None, options.told("answered")] = None,
-    always: Annotated[bool, options.told("always")] = False,
+    operation_id: Annotated[str | None, options.option("answered")] = None,
+    always: Annotated[bool, options.option("always")] = False,
     json: options.Json = False,
 ) -> int:
     """Approve the operation that waits for approval, and continue."""
@@ -197,13 +202,13 @@ def _approve(  # one for each command-line option
 
 
 @app.command(epilog='Example: codingagent deny a1b2c3d4 --reason "keep build/"', name="deny")
-@taking(f"{RULES} yes diff")
+@with_options(f"{RULES} yes diff")
 def _deny(  # one for each command-line option
     context: typer.Context,
-    given: Given,
+    given: SessionOptions,
     session: options.AwaitingName = None,
-    operation_id: Annotated[str | None, options.told("refused")] = None,
-    reason: Annotated[str, options.told("reason")] = "",
+    operation_id: Annotated[str | None, options.option("refused")] = None,
+    reason: Annotated[str, options.option("reason")] = "",
     json: options.Json = False,
 ) -> int:
     """Deny the operation that waits for approval, and continue without it."""
@@ -215,9 +220,9 @@ def _deny(  # one for each command-line option
 def _undo(  # one for each command-line option
     context: typer.Context,
     words: options.UndoneFiles = None,
-    turns: Annotated[int, options.told("turns", min=1)] = 1,
-    redo: Annotated[bool, options.told("redo")] = False,
-    force: Annotated[bool, options.told("force")] = False,
+    turns: Annotated[int, options.option("turns", min=1)] = 1,
+    redo: Annotated[bool, options.option("redo")] = False,
+    force: Annotated[bool, options.option("force")] = False,
     json: options.Json = False,
 ) -> None:
     """Undo the last turns: restore the files that they changed. The next request tells the model."""
@@ -284,7 +289,7 @@ def _answer(
     session: str | None,
     operation_id: str | None,
     answer: Answer,
-    given: Given,
+    given: SessionOptions,
     *,
     json: bool,
 ) -> int:
@@ -307,7 +312,7 @@ def _answer(
 
 
 def _answer_session(
-    home: Home, session: str, operation_id: str | None, answer: Answer, given: Given, screen: Screen
+    home: Home, session: str, operation_id: str | None, answer: Answer, given: SessionOptions, screen: Screen
 ) -> None:
     """Answer the question that a session showed, and continue with it."""
     state = home.sessions.load(session)

@@ -19,9 +19,9 @@ from codingagent.agent.answers import refuse_request, save_answer
 from codingagent.agent.requests import Requests
 from codingagent.cli import inbox_loop, keyboard
 from codingagent.cli.commands import amend, clipboard
-from codingagent.cli.commands.clipboard import Glance
+from codingagent.cli.commands.clipboard import ClipboardPoller
 from codingagent.cli.commands.common import inbox_of
-from codingagent.cli.commands.options import Given
+from codingagent.cli.commands.options import SessionOptions
 from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
@@ -63,7 +63,7 @@ _SENT = ("yes: it goes out with the request", "no: forget it (commands here begi
 _SHOWN_CHARACTERS = 60
 
 
-def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> None:
+def follow(work: SharedSession, home: Home, screen: Screen, given: SessionOptions) -> None:
     """Wait for answers until the session is complete, and on a terminal until the person leaves."""
     inbox = inbox_of(work.conversation, home)
     screen.check()
@@ -92,10 +92,10 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> Non
         inbox_loop.follow(work, inbox, watch.wait, look, attend, screen.remark, entered)
 
 
-def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool) -> Glance | None:
+def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool) -> ClipboardPoller | None:
     """Return what uses the clipboard: if asked to, or by the setting where one can be used."""
     if is_asked:
-        return Glance(home, screen.remark)
+        return ClipboardPoller(home, screen.remark)
     setting, requests = shared.work.context.settings.clipboard, shared.work.requests
     has_one = clipboard.is_the_terminals() or clipboard.lacking() is None
     if setting == "off" or screen.keyboard() is None or not has_one:
@@ -114,7 +114,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
             edit_settings.set_value(settings_file.path_of(), "clipboard", setting)
         except (UsageError, WorkError) as fault:
             screen.remark(f"your answer is not kept: {fault}")
-    return Glance(home, screen.remark, is_asked=False) if setting == "auto" else None
+    return ClipboardPoller(home, screen.remark, is_asked=False) if setting == "auto" else None
 
 
 class Entered(Struct):
@@ -125,7 +125,7 @@ class Entered(Struct):
     _screen: Screen
     _watch: Watch
     _keys: Keyboard
-    _given: Given
+    _given: SessionOptions
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
     _proposed: str = ""

@@ -22,10 +22,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
-from codingagent.cli.page import diffs, looking
-from codingagent.cli.page.looking import Desk
+from codingagent.cli.page import diffs, queries
+from codingagent.cli.page.access import CONNECTIONS, BoundedConnection, Walls
+from codingagent.cli.page.queries import PageState
 from codingagent.cli.page.view import SessionView, Story, rows, when
-from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
@@ -51,7 +51,7 @@ Form = dict[str, str]
 class Page:
     """The views of one home, and the processes that work for it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PageState) -> None:
         self.desk = desk
         self.is_closing = False
         self._workers: dict[str, Worker] = {}
@@ -112,7 +112,7 @@ class Page:
         said = [self.desk.fault] if self.desk.fault else []
         home, settings = self.desk.home(), self.desk.settings
         found = [] if home is None else rows(home, said.append)
-        check = settings.check or looking.proposed_check(self.desk)
+        check = settings.check or queries.proposed_check(self.desk)
         return self.html("begin.html", 200, sessions=found, said=said, check=check)
 
     async def _choice(self, request: Request) -> Response:
@@ -137,8 +137,8 @@ class Page:
             of_file["tokens"] = int(str(of_file["tokens"])) + int(str(each.get("tokens", 0)))
         left_out = _many(form, "leave_out")
         chosen = sum(int(str(part["tokens"])) for part in parts.values())
-        pieces = [("Guide", looking.guide_tokens()), ("Chosen parts", chosen)]
-        bar = looking.bar(pieces, self.desk.settings)
+        pieces = [("Guide", queries.guide_tokens()), ("Chosen parts", chosen)]
+        bar = queries.bar(pieces, self.desk.settings)
         return self.html("choice.html", parts=[*parts.values()], left_out=left_out, bar=bar)
 
     def _given(self, form: Form) -> Iterator[str]:
@@ -150,14 +150,14 @@ class Page:
 
     def _files(self, request: Request) -> Response:
         folder = request.query_params.get("folder", "")
-        found = looking.entries(self.desk, folder)
+        found = queries.entries(self.desk, folder)
         return self.html("files.html", 200, folder=folder, found=found)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
         name = request.query_params.get("name", "")
         body = await request.body()
-        return PlainTextResponse(await run_in_threadpool(looking.find, self.desk, name, body))
+        return PlainTextResponse(await run_in_threadpool(queries.find, self.desk, name, body))
 
     async def _session(self, request: Request) -> Response:
         home, session_id = self._named(request)
@@ -173,10 +173,10 @@ class Page:
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
-        bar = looking.bar(view.request.pieces, settings) if view.request else ()
+        bar = queries.bar(view.request.pieces, settings) if view.request else ()
         number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
         plan *= number == view.session.sequence
-        return {"view": view, "chats": looking.chat_links(settings), "bar": bar, "plan": plan}
+        return {"view": view, "chats": queries.chat_links(settings), "bar": bar, "plan": plan}
 
     def _stamp(self, home: Home, session_id: str) -> str:
         """Return what changes when there may be something new to see of a session."""
@@ -223,22 +223,22 @@ class Page:
             listeners.discard(news)
 
     def _request_text(self, request: Request) -> Response:
-        text = looking.request_text(*self._named(request), request.query_params)
+        text = queries.request_text(*self._named(request), request.query_params)
         kind = "attachment" if "download" in request.query_params else "inline"
         return PlainTextResponse(text, headers={"Content-Disposition": f'{kind}; filename="request.txt"'})
 
     def _turn(self, request: Request) -> Response:
         home, session_id = self._named(request)
         turn = request.path_params["turn"]
-        found = looking.turn(home, session_id, turn)
+        found = queries.turn(home, session_id, turn)
         return self.html("turn.html", 200, id=session_id, turn=turn, files=found)
 
     def _file(self, request: Request) -> Response:
-        sides = looking.file(*self._named(request), request.query_params)
+        sides = queries.file(*self._named(request), request.query_params)
         return self.html("file.html", 200, path=request.query_params.get("path", ""), sides=sides)
 
     def _beside(self, request: Request) -> Response:
-        name, data = looking.beside(*self._named(request), request.query_params.get("path", ""))
+        name, data = queries.beside(*self._named(request), request.query_params.get("path", ""))
         # Never shown by the browser: it is saved, or dragged.
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
         return Response(data, media_type="application/octet-stream", headers=headers)
@@ -261,7 +261,7 @@ class Page:
 
     async def _try(self, request: Request) -> Response:
         """Run the check that is typed, as it will be run after changes."""
-        told, fault = await looking.tried(self.desk, (await _form(request)).get("check", ""))
+        told, fault = await queries.tried(self.desk, (await _form(request)).get("check", ""))
         return self.said(told, fault=fault)
 
     async def _answer(self, request: Request) -> Response:
@@ -274,8 +274,8 @@ class Page:
             if digest_of(data) != digest:
                 raise UsageError("another answer is looked at by now: give this one again")
         else:
-            data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
-        if "unsure" in query and not await in_thread(looking.looks_like_answer, data, session):
+            data = await in_thread(queries.text_in, await request.body(), query.get("name", ""))
+        if "unsure" in query and not await in_thread(queries.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
             raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
@@ -285,7 +285,7 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            await in_thread(looking.refuse_other, data, session)
+            await in_thread(queries.refuse_other, data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -300,8 +300,8 @@ class Page:
         home, session_id = self._named(request)
         name, in_thread = request.query_params.get("name", ""), run_in_threadpool
         session = await in_thread(self._stories[session_id].state, home, session_id)
-        data = await in_thread(looking.text_in, await request.body(), name)
-        await run_in_threadpool(looking.refuse_other, data, session)
+        data = await in_thread(queries.text_in, await request.body(), name)
+        await run_in_threadpool(queries.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run([*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"])
         if done.fault:
@@ -458,7 +458,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(desk: Desk, listening: socket.socket, opened: Callable[[str], None]) -> None:
+def serve(desk: PageState, listening: socket.socket, opened: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C; `opened` gets its address, which lets in who has it."""
     page = Page(desk)
 

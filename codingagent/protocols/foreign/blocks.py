@@ -18,7 +18,7 @@ from codingagent.editing import edit_markers, elisions
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, paths
-from codingagent.model.chat_damage import Arrival, Channel, Damage, without_direction
+from codingagent.model.chat_damage import BodyEvidence, Channel, Damage, without_direction
 from codingagent.model.operations import CreateFile, Replacement
 from codingagent.model.patterns import lazy_pattern, sections, word_lists, words
 from codingagent.model.plain_text import DOUBT, joined
@@ -278,7 +278,7 @@ def whole_file(lines: list[str], name: Name, files: Files, *, is_inside: bool) -
     if has_label:
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
-    arrival = Arrival(in_code=True)
+    arrival = BodyEvidence(in_code=True)
     return (CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival),), notes
 
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.chat_damage import Arrival
+from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, MoveFile
 from codingagent.model.plain_text import Note, joined
 from codingagent.protocols.foreign.diffs import NO_FILE, Asked, DiffPart, FileDiff, path_of
@@ -107,7 +107,7 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
     # Empty lines that lost their "+": a new file has no other kind.
     text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
     is_exact = hunk.is_counted and hunk.is_verbatim
-    arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
+    arrival = None if is_exact else BodyEvidence(in_code=hunk.is_verbatim)
     return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 

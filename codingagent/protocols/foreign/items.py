@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
+from codingagent.model.chat_damage import UNHARMED, BodyEvidence, Channel
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -29,7 +29,7 @@ from codingagent.model.plain_text import Note, some
 from codingagent.protocols.foreign.diff_operations import renaming
 from codingagent.protocols.foreign.diffs import Asked
 from codingagent.protocols.foreign.file_names import Files, Name
-from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
+from codingagent.protocols.tags.reply import ForeignConsent, Problem, Reply, Step, finishes
 
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
@@ -139,7 +139,7 @@ class Items:
                     f"its SEARCH is empty and '{paths.shown(path)}' exists",
                     advice="; give the lines to replace, or send the whole file under its path",
                 )
-            arrival = Arrival(way, in_code=replacement.is_verbatim)
+            arrival = BodyEvidence(way, in_code=replacement.is_verbatim)
             new = CreateFile(path, replacement.replace, overwrite=False, arrival=arrival)
             self.add(new, line, ())
             self._run = _Run(text, path, line, [], ())
@@ -161,7 +161,7 @@ class Items:
         """Keep the edit whose blocks are all there."""
         run, self._run = self._run, None
         if run is not None and run.replacements:
-            edit = EditFile(run.path, tuple(run.replacements), Arrival(run.way))
+            edit = EditFile(run.path, tuple(run.replacements), BodyEvidence(run.way))
             self.add(edit, run.line, run.notes)
 
     def refuse(
@@ -210,7 +210,7 @@ class Items:
 _MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 
 
-def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
+def mixed(found: Reply, other: ForeignAnswer, foreign: ForeignConsent) -> Reply:
     """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
     done = next((item.line for item in ours if finishes(item)), 0)

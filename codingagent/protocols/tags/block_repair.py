@@ -16,7 +16,7 @@ from itertools import takewhile
 from msgspec import Struct, field
 
 from codingagent.model import chat_damage, commands
-from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.chat_damage import BodyEvidence, Damage, Preserved
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.protocols.tags import scanner, tag_blocks, tag_lines
@@ -36,7 +36,7 @@ _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MUL
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 
 
-class Mended(Struct):
+class RepairedAnswer(Struct):
     """An answer, and what was done to make it readable.
 
     `notes` are about the answer as a whole, `notes_of` are by the line of a block's opening tag. `ways`
@@ -112,7 +112,7 @@ def _fences(text: str, scan: Scan) -> Iterator[tuple[int, str]]:
             yield block.start, fence
 
 
-def repair(mended: Mended) -> None:
+def repair(mended: RepairedAnswer) -> None:
     """Undo the damage to the tags of an answer."""
     mender = _Mender(mended)
     if mender.is_needed():
@@ -120,7 +120,7 @@ def repair(mended: Mended) -> None:
 
 
 class _Mender:
-    def __init__(self, mended: Mended) -> None:
+    def __init__(self, mended: RepairedAnswer) -> None:
         text = mended.text
         self._mended = mended
         self._text = text
@@ -317,7 +317,7 @@ class _Closings:
 class Arrivals:
     """The arrival of each body of an answer; blocks are asked for in their order, and each costs little."""
 
-    def __init__(self, mended: Mended) -> None:
+    def __init__(self, mended: RepairedAnswer) -> None:
         self._mended = mended
         self._text = mended.text
         self._fenced = mended.fenced
@@ -326,14 +326,14 @@ class Arrivals:
         self._first_line_end = tag_blocks.line_end(self._text, first)
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
-        self._kept: dict[int, frozenset[Kept]] = {}
-        kept: frozenset[Kept] = frozenset()
+        self._kept: dict[int, frozenset[Preserved]] = {}
+        kept: frozenset[Preserved] = frozenset()
         for block in mended.scan.blocks:
             self._kept[block.start] = kept
-            if block.name != "MESSAGE" and len(kept) < len(Kept):
+            if block.name != "MESSAGE" and len(kept) < len(Preserved):
                 kept |= chat_damage.kept_in(block.body)
 
-    def of(self, block: Block) -> Arrival:
+    def of(self, block: Block) -> BodyEvidence:
         """Return how a block's body came, as the tags up to its own show.
 
         Later tags don't count: a block must be read the same way if the answer is cut off after it.
@@ -341,7 +341,7 @@ class Arrivals:
         last = block.line + block.body.count("\n") + 1
         lead = self._mended.leads.get(block.line, "")
         way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
-        return Arrival(
+        return BodyEvidence(
             way,
             lead,
             is_moved=bool(lead) and self._margin(lead) >= block.start > self._first_line_end,

@@ -16,7 +16,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
 from codingagent.model.results import CUT_OFF
 from codingagent.protocols.tags import scanner, tag_blocks
-from codingagent.protocols.tags.block_repair import Mended
+from codingagent.protocols.tags.block_repair import RepairedAnswer
 from codingagent.protocols.tags.tag_blocks import Block
 
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
@@ -46,7 +46,7 @@ class Joined(Struct, frozen=True):
     lines: int
 
 
-def cut_of(mended: Mended, block: Block, *, is_last: bool) -> str:
+def cut_of(mended: RepairedAnswer, block: Block, *, is_last: bool) -> str:
     """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,

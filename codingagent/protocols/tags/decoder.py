@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model import citations, paths
-from codingagent.model.chat_damage import AS_IT_IS, Arrival, Damage
+from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
 from codingagent.model.commands import BY_TAG, HAS_BODY, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
     CreateFile,
@@ -35,7 +35,7 @@ _REMARK = lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: Block, arrival: Arrival) -> None:
+    def __init__(self, block: Block, arrival: BodyEvidence) -> None:
         self.tag = block.name
         self.body = block.body
         self._came = arrival
@@ -55,7 +55,7 @@ class _Values:
             raise OperationError(f"Missing attribute '{name}'", advice=f"; {how}")
         return value
 
-    def arrival(self) -> Arrival | None:
+    def arrival(self) -> BodyEvidence | None:
         """Return how the body came; None with `until`: it is then meant letter by letter."""
         if self.get("until") is None:
             return self._came
@@ -191,7 +191,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
 }
 
 
-def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
+def decode(block: Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Return the operation that a closed block asks for, and notes on how it was read."""
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])

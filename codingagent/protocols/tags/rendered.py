@@ -11,7 +11,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags.block_repair import Mended
+from codingagent.protocols.tags.block_repair import RepairedAnswer
 from codingagent.protocols.tags.tag_blocks import Block
 from codingagent.protocols.tags.turns import path_of
 
@@ -47,7 +47,7 @@ _REST = (
 _ADVICE = "; send the whole answer again in one code block of four backticks"
 
 
-def doubt(mended: Mended) -> None:
+def doubt(mended: RepairedAnswer) -> None:
     """Have the bodies of an answer asked for again if one of them proves that it was rendered."""
     blocks = [b for b in mended.scan.blocks if b.closed and b.name in _CHANGING and not b.fault]
     fenced = mended.fenced

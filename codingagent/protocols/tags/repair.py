@@ -15,7 +15,7 @@ from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines, turns
-from codingagent.protocols.tags.block_repair import Mended
+from codingagent.protocols.tags.block_repair import RepairedAnswer
 from codingagent.protocols.tags.tag_blocks import Block
 
 _THOUGHT = lazy_pattern(
@@ -35,21 +35,21 @@ _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 
 
-def read(text: str) -> Mended:
+def read(text: str) -> RepairedAnswer:
     """Find the blocks of an answer, also where a chat has damaged the tags. Never raises.
 
     An answer whose tags are right is read as it came, but for line ends and a byte-order mark.
     """
     text = text.lstrip("\ufeff")
     # Twice, because some programs write "\r\r\n".
-    mended = Mended(tag_blocks.fold_line_ends(tag_blocks.fold_line_ends(text)))
+    mended = RepairedAnswer(tag_blocks.fold_line_ends(tag_blocks.fold_line_ends(text)))
     for rule in RULES:
         if (said := rule.run(mended)) is not None and rule.said:
             mended.notes.append(rule.said.format(**said))
     return mended
 
 
-def _thoughts(mended: Mended) -> _Said:
+def _thoughts(mended: RepairedAnswer) -> _Said:
     """Blank what is between the marks of thoughts, and all before a lone `</think>`, outside of blocks.
 
     A model may think again between its blocks. Marks within a sentence are only spoken of.
@@ -83,13 +83,13 @@ def _thoughts(mended: Mended) -> _Said:
     return _blanked(mended, parts)
 
 
-def _drafts(mended: Mended) -> _Said:
+def _drafts(mended: RepairedAnswer) -> _Said:
     """Blank all before the last mark of a final channel: blocks in there are a draft."""
     marks = (mark for part in mended.scan.around for mark in _FINAL.finditer(mended.text, *part))
     return _blanked(mended, [(0, mark.end()) for mark in marks][-1:])
 
 
-def _blanked(mended: Mended, parts: Sequence[tuple[int, int]]) -> _Said:
+def _blanked(mended: RepairedAnswer, parts: Sequence[tuple[int, int]]) -> _Said:
     """Blank parts of an answer, and say how many blocks were in them."""
     if not parts:
         return None
@@ -99,7 +99,7 @@ def _blanked(mended: Mended, parts: Sequence[tuple[int, int]]) -> _Said:
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
-def _marked_paths(mended: Mended) -> None:
+def _marked_paths(mended: RepairedAnswer) -> None:
     """Take citation marks off values; doubt a link in place of a name."""
     found, how = mended.scan, "; write the bare name, in a code block"
     made: dict[int, Block] = {}
@@ -117,7 +117,7 @@ def _marked_paths(mended: Mended) -> None:
         mended.scan = replace(found, blocks=blocks)
 
 
-def _encoded_markers(mended: Mended) -> None:
+def _encoded_markers(mended: RepairedAnswer) -> None:
     """Tags hold no character that HTML needs encoded but quotes, so the markers show what they can't."""
     edits = (b for b in mended.scan.blocks if b.name == "EDIT_FILE" and not b.is_doubtful)
     plain = (block.body for block in edits if "until" not in dict(block.attributes))
@@ -125,7 +125,7 @@ def _encoded_markers(mended: Mended) -> None:
         mended.ways[Damage.ANGLES] = 1
 
 
-RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
+RULES: tuple[Rule[Callable[[RepairedAnswer], _Said]], ...] = (
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from codingagent.editing import body_rules, file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, commands, paths
-from codingagent.model.chat_damage import Arrival
+from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import (
     AT_ONCE,
     CreateFile,
@@ -31,7 +31,7 @@ from codingagent.model.plain_text import Note, some
 from codingagent.model.results import CUT_OFF
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks, turns
-from codingagent.protocols.tags.block_repair import Arrivals, Mended
+from codingagent.protocols.tags.block_repair import Arrivals, RepairedAnswer
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
@@ -87,7 +87,7 @@ _DONE_OPEN = ("Not accepted: it has no closing tag", ": if all else succeeded, s
 BLOCK_LINE = "\0"
 """Replaces a block's first line in the text beside it; its other lines are empty."""
 
-Foreign = Literal["no", "asked", "accepted"]
+ForeignConsent = Literal["no", "asked", "accepted"]
 """Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
 
 
@@ -99,7 +99,7 @@ class Step(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     id: str = ""
     """Its name in the answer itself; empty: none."""
-    foreign: Foreign = "no"
+    foreign: ForeignConsent = "no"
     names: tuple[str, ...] = ()
     """The names of secrets whose values it holds now."""
 
@@ -221,7 +221,7 @@ def read(text: str) -> Reply:
     return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside=beside)
 
 
-def _beside(mended: Mended) -> str:
+def _beside(mended: RepairedAnswer) -> str:
     """Return the text around the blocks, line by line, if it holds what other formats begin with."""
     text = mended.text
     around = "\n".join(text[start:end] for start, end in mended.scan.around)
@@ -280,7 +280,7 @@ def _as_one(row: Sequence[Step]) -> Step:
     return replace(row[0], operation=edit, names=(*names,), notes=(*notes, _AS_ONE.format(len(row))))
 
 
-def _target_of(step: Step) -> tuple[EditFile, Arrival | None, Foreign] | None:
+def _target_of(step: Step) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
     """Return what edits by lines share that may be joined; None: it is none of them."""
     edit = step.operation
     if isinstance(edit, EditFile) and edit.parts and not step.id:
@@ -292,7 +292,7 @@ def finishes(item: Step | Problem) -> bool:
     return isinstance(item, Step) and isinstance(item.operation, Finish)
 
 
-def _invented(mended: Mended) -> tuple[int, int] | None:
+def _invented(mended: RepairedAnswer) -> tuple[int, int] | None:
     """Return where an answer writes results itself, outside of all blocks: the offset, and the line."""
     for start, end in mended.scan.around:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
@@ -300,7 +300,7 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
     return None
 
 
-def _replaced(items: Iterable[Step | Problem], mended: Mended) -> Iterator[str]:
+def _replaced(items: Iterable[Step | Problem], mended: RepairedAnswer) -> Iterator[str]:
     """Yield what another block of the same answer replaces: perhaps the person was to choose."""
     has_options = any(turns.OPTION.search(mended.text, *part) for part in mended.scan.around)
     written: dict[str, tuple[int, str]] = {}
@@ -321,7 +321,7 @@ def _replaced(items: Iterable[Step | Problem], mended: Mended) -> Iterator[str]:
         written[name] = item.line, text
 
 
-def _missed(mended: Mended) -> Iterator[Problem]:
+def _missed(mended: RepairedAnswer) -> Iterator[Problem]:
     """Yield a problem for what was meant as a block and is none: an unread tag, an empty box of code."""
     text, around = mended.text, mended.scan.around
     said: list[tuple[int, str]] = []
@@ -369,7 +369,7 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
 
 
 def _read_block(
-    block: tag_blocks.Block, mended: Mended, arrivals: Arrivals, *, is_whole: bool
+    block: tag_blocks.Block, mended: RepairedAnswer, arrivals: Arrivals, *, is_whole: bool
 ) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))

@@ -10,7 +10,7 @@ import re
 from codingagent.editing import file_kinds
 from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.model.plain_text import one_line
-from codingagent.protocols.tags.block_repair import Mended
+from codingagent.protocols.tags.block_repair import RepairedAnswer
 from codingagent.protocols.tags.tag_blocks import Block
 
 _WORDS = {name: "|".join(map(str.strip, lines.splitlines())) for name, lines in sections(__file__).items()}
@@ -51,7 +51,7 @@ _ELEMENT = lazy_pattern(rf"(?:(?:</[\w:.-]+>|{_SPECIAL})[ \t`]*\n)+(?:>{{3,}} ?R
 _NAME = lazy_pattern(r"</([\w:.-]+)>")
 
 
-def doubt(mended: Mended) -> None:
+def doubt(mended: RepairedAnswer) -> None:
     """Have blocks asked for again that hold words of the chat, or may be a draft."""
     fenced, text, blocks = mended.fenced, mended.text, mended.scan.blocks
     header = mended.header_at

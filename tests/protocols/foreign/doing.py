@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import Order, subject_of
+from codingagent.agent.plan import OperationRequest, subject_of
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, FileEdited, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
@@ -65,7 +65,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
                 continue
             path = subject_of(item.operation)
             edits = [each for each in events if isinstance(each, FileEdited) and each.path == path]
-            order = Order(index, item.operation, edits, foreign="accepted", later=tuple)
+            order = OperationRequest(index, item.operation, edits, foreign="accepted", later=tuple)
             event = agent.perform(order)
             if isinstance(event, Question):
                 event = agent.perform(order, event.digest)

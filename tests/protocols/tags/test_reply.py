@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival
+from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.operations import AT_ONCE, CreateFile, EditFile, Finish, Operation
 from codingagent.model.session_state import Session
@@ -69,7 +69,7 @@ def _shown(item: Step | Problem) -> str:
         return f"{item.kind} at {item.line}, not done: {item.reason}"
     fields: dict[str, object] = asdict(item.operation)
     arrival = fields.pop("arrival", None)
-    if isinstance(item.operation, CreateFile) and isinstance(arrival, Arrival):
+    if isinstance(item.operation, CreateFile) and isinstance(arrival, BodyEvidence):
         content, path = item.operation.content, item.operation.path
         if isinstance(content, str):
             with contextlib.suppress(OperationError):

@@ -50,7 +50,7 @@ _ZIP_FILES, _ZIP_BYTES = 200, 8 * 2**20
 _SIDE_FILE = lazy_pattern(r"__MACOSX/|(.*/)?\.DS_Store$|.*/$")
 
 
-class Desk:
+class PageState:
     """The home whose sessions the page shows, and where a new session works.
 
     Args:
@@ -87,13 +87,13 @@ class Desk:
 
 
 @contextlib.contextmanager
-def _workspace(home: Desk | Home, root: Any) -> Iterator[Workspace]:
+def _workspace(home: PageState | Home, root: Any) -> Iterator[Workspace]:
     hidden = own_folders(home.root, root)
     with contextlib.closing(Workspace(root, hidden, git=partial(git_for, root))) as found:
         yield found
 
 
-def proposed_check(desk: Desk) -> str:
+def proposed_check(desk: PageState) -> str:
     """Return the command that runs the workspace's tests, as its files say; empty: none does."""
     if not desk.workspace.is_dir():
         return ""
@@ -101,7 +101,7 @@ def proposed_check(desk: Desk) -> str:
         return proposal(workspace)
 
 
-def entries(desk: Desk, folder: str) -> tuple[FolderEntry, ...]:
+def entries(desk: PageState, folder: str) -> tuple[FolderEntry, ...]:
     """Return a folder's entries, folders first; a refusal is a UsageError."""
     if not desk.workspace.is_dir():
         return ()
@@ -114,7 +114,7 @@ def entries(desk: Desk, folder: str) -> tuple[FolderEntry, ...]:
     return tuple(sorted(shown, key=lambda each: (not each.is_folder, each.name)))
 
 
-def find(desk: Desk, name: str, data: bytes) -> str:
+def find(desk: PageState, name: str, data: bytes) -> str:
     """Return the path in the workspace of a file of this name and these bytes; UsageError if none is."""
     with _workspace(desk, desk.workspace) as workspace:
         for path in workspace.listing().files:
@@ -221,7 +221,7 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     return path.rpartition("/")[2], data
 
 
-async def tried(desk: Desk, check: str) -> tuple[str, str]:
+async def tried(desk: PageState, check: str) -> tuple[str, str]:
     """Run a check once, as it is run after changes; return what to say, and why it failed, if it did."""
     if not check.strip():
         return "", "type a command first"
