@@ -251,7 +251,7 @@ def test_a_clipboard_that_is_kept_back_for_a_while_is_watched_on(tmp_path: Path)
         "    if found := found_.pop(0): return found\n"
         "    raise WorkError('Access is denied')\n"
         "clipboard.read, os.name, found_, seen = read, 'nt', ['a', '', 'b'], []\n"
-        "glance = clipboard.Glance(None, print)\n"
+        "glance = clipboard.ClipboardPoller(None, print)\n"
         "for _ in range(3): glance(SimpleNamespace(is_answer=seen.append))\n"
         "print(*seen)"
     )

@@ -96,7 +96,7 @@ def _mark(old: DiffRow, new: DiffRow) -> None:
     sides = [_WORD.findall(row.pieces[0][0]) for row in (old, new)]
     first = _shared(*sides)
     last = _shared(*(words[first:][::-1] for words in sides))
-    if 2 * (first + last) < max(map(len, sides)):
+    if 4 * (first + last) < sum(map(len, sides)):
         return
     for row, words in zip((old, new), sides, strict=True):
         end = len(words) - last
