@@ -48,7 +48,7 @@ def config_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """Return the folder of what the person allowed, and of the homes that they use."""
+    """Return the folder of what the person agreed to, and of the homes that they use."""
     return _user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")
 
 

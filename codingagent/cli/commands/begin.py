@@ -130,7 +130,7 @@ def _begun(
             root, was_found, workspace = _place(context, given, made)
             settings, folder, files = checked(given, root, workspace, screen)
             if given.prompt is not None:
-                task = f"{own_prompts.text_of(given.prompt, folder)}\n\n{task}".strip()
+                task = f"{_agreed(given.prompt, folder, screen)}\n\n{task}".strip()
             home = homes.Home.at(root, create=True, was_found=was_found)
             stack.enter_context(home.lock.held(screen.remark))
             how = (settings, given.protocol, wants)
@@ -201,3 +201,24 @@ def _there(pattern: str, tree: Path, branch: str | None) -> str:
             " there first, or begin with --here"
         )
     return found
+
+
+def _agreed(name: str, workspace: Path, screen: Screen) -> str:
+    """Return the text of a prompt; the person is asked once about one that they may not have written."""
+    found = own_prompts.named(name, workspace)
+    text = found.text()
+    if not (found.is_trusted or own_prompts.is_agreed(text, workspace)):
+        screen.remark(f"the repository's prompt, {found.path}:")
+        for line in text.split("\n"):
+            screen.remark(f"  {line}")
+        choices = ("yes: and don't ask again while they stay so", "no: begin nothing")
+        choice = screen.choose("send these words, which are the repository's?", choices)
+        if choice is None:
+            own = own_prompts.folder_of_own() / found.path.name
+            raise UsageError(
+                f"{found.path} is the repository's: use it once on a terminal, or copy it to {own}"
+            )
+        if choice:
+            raise UsageError(f"{found.path} was not used, and nothing was begun")
+        own_prompts.agree(text)
+    return text
