@@ -514,6 +514,7 @@ def test_an_answer_full_of_html_is_text_and_dropped_zipped_or_just_copied_it_is_
         assert len(list((found.home / "inbox" / "processed").iterdir())) == 4
         # A text that is pasted anywhere and asks for nothing is not taken unasked.
         page.evaluate("text => navigator.clipboard.writeText(text)", "a shopping list")
+        page.get_by_label("take what I copied").focus()
         page.keyboard.press("Control+v")
         expect(page.get_by_text("This does not look like an answer")).to_be_visible()
         assert page.get_by_label("The chat's whole answer").input_value() == "a shopping list"

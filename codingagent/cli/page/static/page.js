@@ -241,7 +241,7 @@ async function paste({ isAsked }) {
   }
 }
 
-const isField = (target) => target.closest?.("textarea, input, [contenteditable]");
+const isField = (target) => target.closest?.("textarea, input:not([type=checkbox]), [contenteditable]");
 
 document.addEventListener("paste", (event) => {
   if (isField(event.target) || !byId("take")) return;
