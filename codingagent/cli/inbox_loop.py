@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from codingagent.errors import WorkError
 from codingagent.model import plain_text
 from codingagent.model.documents import kind_by_name
@@ -225,23 +223,17 @@ def take_present(work: "SharedSession", inbox: Inbox) -> bool:
     return False
 
 
-class ReplyCommand(Struct, frozen=True):
-    """`--reply-with`: the person's shell command, its time limit, and how many turns it may answer."""
-
-    line: str
-    timeout_s: float
-    max_turns: int
-
-
 def follow_command(
-    work: "SharedSession", inbox: Inbox, home: Home, command: ReplyCommand, screen: "Screen"
+    work: "SharedSession", inbox: Inbox, home: Home, command: str, limits: tuple[float, int], screen: "Screen"
 ) -> None:
-    """Have a command answer request after request, until the session is complete.
+    """Have a shell command answer request after request, until the session is complete.
 
+    The limits are the seconds for each answer, and the number of turns that it may answer.
     Its answers are saved in the inbox and taken like those of the person; its other output is shown.
     """
     from codingagent.agent import factory
 
+    timeout_s, max_turns = limits
     taken = 0
     own = home.sessions.folder / work.conversation.session.session_id / "replying"
     # Two commands would write into one file, and each answer would be paid for twice.
@@ -251,7 +243,7 @@ def follow_command(
             return runner.run(
                 line,
                 str(Path.cwd()),
-                command.timeout_s,
+                timeout_s,
                 lambda text: screen.show(OutputCame(plain_text.without_controls(text))),
                 extras,
             )
@@ -262,11 +254,11 @@ def follow_command(
             session = work.conversation.session
             if session.is_complete:
                 return
-            if taken >= command.max_turns:
+            if taken >= max_turns:
                 raise _end(session, f"stopped after {taken} turns (--max-turns); the task is not done")
             screen.flush()
-            screen.remark(f"request {session.sequence} goes to: {command.line}")
-            screen.busy("waiting for that command", command.timeout_s)
+            screen.remark(f"request {session.sequence} goes to: {command}")
+            screen.busy("waiting for that command", timeout_s)
             session_id, sequence = session.session_id, session.sequence
             part = home.mailbox.part_path(session_id, sequence, "reply")
             try:
@@ -290,9 +282,7 @@ def follow_command(
             taken += 1
 
 
-def _answer_of(
-    home: Home, session: Session, command: ReplyCommand, run: Callable[[str, Extras], Outcome]
-) -> str:
+def _answer_of(home: Home, session: Session, command: str, run: Callable[[str, Extras], Outcome]) -> str:
     """Run the command on one request, until its answer is whole in its file; return its digest."""
     session_id, sequence = session.session_id, session.sequence
     request = home.mailbox.outbox_path(session_id, sequence)
@@ -311,9 +301,9 @@ def _answer_of(
 
     extras = Extras(variables, is_flooded=is_flooded)
     files = (shlex.quote(str(path)) for path in (request, part))
-    line = "exec <{} >{}\n{}".format(*files, command.line)
+    line = "exec <{} >{}\n{}".format(*files, command)
     if os.name == "nt":
-        line = f'({command.line}) <"{request}" >"{part}"'
+        line = f'({command}) <"{request}" >"{part}"'
     outcome = run(line, extras)
     if fault := _fault(outcome):
         kept = _kept(home, session_id, part, fault)
@@ -345,8 +335,6 @@ def _fault(outcome: Outcome) -> str:
         return f"could not be started: {outcome.failure}"
     if outcome.ended_by == "time_limit":
         return f"did not end within {outcome.limit} (--reply-timeout){because}"
-    if outcome.ended_by == "output_limit":
-        return f"printed more than {outcome.limit}"
     if outcome.ended_by != "itself":
         return f"was ended after {outcome.limit}{because}"
     if outcome.exit_code == _NOT_FOUND and own_path() != persons_path():

@@ -89,12 +89,8 @@ def timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
     for record, session in states(records):
         before = [(f"{record.at[:19].replace('T', ' ')}  ", "")]
         beside: Line = ()
-        match record:
-            case entries.OperationEnded() | entries.CheckEnded():
-                if isinstance(record.event, events.CommandRan):
-                    beside = [(f" [sandbox: {record.event.sandbox}]", "dim")]
-            case _:
-                pass
+        if isinstance(event := getattr(record, "event", None), events.CommandRan):
+            beside = [(f" [sandbox: {event.sandbox}]", "dim")]
         for line in laid_out(lines_of(record, session, mailbox, room, beside), room):
             yield [*before, *line]
             before = [(" " * _TIME_CELLS, "")]

@@ -44,10 +44,6 @@ _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 _LINE_CHARACTERS = 1_000
 # Shorter work needs no sign of life.
 _SOON_S = 0.5
-
-# What begins a notification, in terminals that show one; others may print what they don't know.
-_NOTIFIERS = dict.fromkeys(("iTerm.app", "WezTerm", "ghostty"), "\x1b]9;")
-_NOTIFIERS["xterm-kitty"] = "\x1b]99;;"
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
@@ -397,15 +393,11 @@ class Console(Lines):
         is_there = self._keys is not None or self._knows_steps
         if not (is_there and self._notifies) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
             return
-        before = "" if self._has_title else _KEEP_TITLE
+        keep = "" if self._has_title else _KEEP_TITLE
         self._has_title = True
         if self._keys is not None:
             self._keys.last_codes = _OLD_TITLE
-        notify = _NOTIFIERS.get(os.environ.get("TERM_PROGRAM", "") or os.environ["TERM"], "")
-        for command in (before, "\x1b]2;", notify):
-            end = f"codingagent: {title}\x1b\\" if command.endswith(";") else ""
-            self._rich.file.write(f"{command}{end}")
-        self._rich.file.write("\a")
+        self._rich.file.write(f"{keep}\x1b]2;codingagent: {title}\x1b\\\a")
 
     def _stop_status(self) -> None:
         with self._drawing:

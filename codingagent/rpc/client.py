@@ -26,7 +26,6 @@ _CALL_PATIENCE_S = 30.0
 _LOOK_S = 0.2
 # A file of 10 MB whose every byte takes six characters of JSON.
 _ANSWER_LIMIT_BYTES = 64 * 2**20
-_GREETING_LIMIT_BYTES = 256
 
 # Not there yet: the file, the listener or the guest.
 _NOT_YET = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError, BlockingIOError)
@@ -304,9 +303,7 @@ def _typed(result: Any, kind: type[T], name: str = "") -> T:
         raise AnswerError(f"the answer is not as it should be: {shown(str(fault))}") from fault
 
 
-def _ask(
-    connection: socket.socket, line: bytes, timeout_s: float | None, limit_bytes: int = _ANSWER_LIMIT_BYTES
-) -> bytes:
+def _ask(connection: socket.socket, line: bytes, timeout_s: float | None) -> bytes:
     """Send a line and return the one that answers it, without its end if the server closed.
 
     OSError if the connection failed or the time is over; AnswerError for more than one line.
@@ -329,8 +326,8 @@ def _ask(
         said += piece
         if b"\n" in piece[:-1]:
             raise AnswerError("the server sent more than the answer")
-        if len(said) > limit_bytes:
-            raise AnswerError(f"the answer is longer than {limit_bytes // 2**20} MiB")
+        if len(said) > _ANSWER_LIMIT_BYTES:
+            raise AnswerError(f"the answer is longer than {_ANSWER_LIMIT_BYTES // 2**20} MiB")
     return bytes(said)
 
 
@@ -347,7 +344,7 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if endpoint.token is not None:
                 line = b"TOKEN %s\n" % endpoint.token.encode("ascii", "replace")
-                if _ask(connection, line, timeout_s, _GREETING_LIMIT_BYTES) != b"OK\n":
+                if _ask(connection, line, timeout_s) != b"OK\n":
                     raise PermissionError(errno.EACCES, "the server rejected the token")
         else:
             name, kind, at = "AF_UNIX", "socket files", getattr(endpoint, "path", "")
@@ -361,7 +358,7 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
             if isinstance(endpoint, UnixSocket) and endpoint.guest_port is not None:
                 # A hypervisor is asked for a port of its guest.
                 line = b"CONNECT %d\n" % endpoint.guest_port
-                said = _ask(connection, line, timeout_s, _GREETING_LIMIT_BYTES)
+                said = _ask(connection, line, timeout_s)
                 if not said.endswith(b"\n"):
                     why = f"the guest does not listen on port {endpoint.guest_port}"
                     raise ConnectionResetError(why)

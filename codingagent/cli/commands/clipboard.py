@@ -118,12 +118,7 @@ def lacking() -> tuple[str, str] | None:
     """Return why there is no clipboard here and what to do; None if there is one."""
     if program():
         return None
-    if os.environ.get("WAYLAND_DISPLAY"):
-        return "no wl-copy", f"install wl-clipboard, or {_REMEDY}"
-    if os.environ.get("DISPLAY"):
-        return "no xclip, no xsel", f"install xclip, or {_REMEDY}"
-    missing = "no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)"
-    return missing, f"on a desktop install xclip or wl-clipboard; here {_REMEDY}"
+    return "no program for it here", f"on a desktop install xclip (on Wayland: wl-clipboard), or {_REMEDY}"
 
 
 @contextlib.contextmanager
@@ -238,16 +233,10 @@ def tmux_fault(*outside: Path) -> str:
     asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
     _, said = _tmux("display-message", "-p", asked, outside=outside) or (0, "")
     setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
-    if setting == "off":
-        how = "`tmux set -s set-clipboard external`"
-        return f"tmux is set to leave the clipboard alone: {how}, or {_REMEDY}"
+    ways = ["`tmux set -s set-clipboard external`"] * (setting == "off")
     if features and "clipboard" not in features.split(","):
-        return (
-            f"tmux does not know that a terminal called {terminal} has a clipboard: if it has one"
-            f" (OSC 52), `tmux set -as terminal-features ',{terminal}:clipboard'`, then attach again;"
-            f" or {_REMEDY}"
-        )
-    return ""
+        ways.append(f"`tmux set -as terminal-features ',{terminal}:clipboard'`, attach again")
+    return f"tmux passes nothing on to the clipboard: {'; '.join(ways)}; or {_REMEDY}" if ways else ""
 
 
 def put(text: str, *outside: Path) -> tuple[str, str]:
@@ -265,11 +254,8 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         raise WorkError(fault)
     tmux = _tmux("load-buffer", "-w", "-", outside=outside, data=data)
     if tmux is None or tmux[0] != 0:
-        sequence = f"\x1b]52;c;{encoded.decode()}\x07"  # OSC 52; many terminals refuse silently
-        if tmux is not None:
-            # Before 3.2, tmux passes on what these marks enclose, without a setting.
-            sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
-        sys.stdout.write(sequence)
+        # OSC 52; many terminals refuse silently, and tmux before 3.2.
+        sys.stdout.write(f"\x1b]52;c;{encoded.decode()}\x07")
         sys.stdout.flush()
     if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
     return "was sent to your terminal's clipboard", if_not

@@ -3,12 +3,11 @@
 import contextlib
 import functools
 import inspect
-import math
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from msgspec import Struct
@@ -16,9 +15,6 @@ from msgspec import Struct
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Protocol, is_run_id, is_session_id
 from codingagent.model.patterns import sections
-
-if TYPE_CHECKING:
-    from codingagent.cli.inbox_loop import ReplyCommand
 
 _TOLD = {
     key: (spec, meaning)
@@ -114,7 +110,7 @@ class SessionOptions(Struct, frozen=True):
     check: Annotated[_Text, option("check")] = None
     clipboard: Annotated[bool, option("clipboard")] = False
     reply_with: Annotated[_Text, option("reply with")] = None
-    reply_timeout: Annotated[float | None, option("timeout", min=1, max=86_400)] = None
+    reply_timeout: Annotated[float | None, option("timeout", min=1, max=86_400, callback=_seconds)] = None
     max_turns: Annotated[int | None, option("max turns", min=1)] = None
     protocol: Annotated[Protocol, option("protocol", show_default=False)] = "tags"
     policy: Annotated[_Text, option("policy", "restrictive standard permissive")] = None
@@ -134,16 +130,6 @@ class SessionOptions(Struct, frozen=True):
         found["workspace"] = None if self.workspace is None else str(self.workspace)
         return found | {"context": self.tokens, "never_choose": self.leave_out}
 
-    @property
-    def reply(self) -> "ReplyCommand | None":
-        """Return the command that answers in place of the chat, if any."""
-        if self.reply_with is None:
-            return None
-        from codingagent.cli.inbox_loop import ReplyCommand
-
-        # A long answer of a slow model takes minutes; a task with more turns needs a look.
-        return ReplyCommand(self.reply_with, self.reply_timeout or 600, self.max_turns or 20)
-
     def check_reply(self) -> None:
         """Refuse (UsageError) what does not go with --reply-with."""
         limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
@@ -158,8 +144,6 @@ class SessionOptions(Struct, frozen=True):
         if not self.reply_with.strip():
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
-        if self.reply_timeout is not None and not math.isfinite(self.reply_timeout):
-            raise UsageError(f"--reply-timeout is {self.reply_timeout}; it must be a number of seconds")
 
     @property
     def arguments(self) -> list[str]:

@@ -59,6 +59,8 @@ _HELP = (
 )
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
+# A long answer of a slow model takes minutes; a task with more turns needs a look.
+_REPLY_S, _TURNS = 600, 20
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
 
@@ -69,8 +71,9 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: SessionOption
     screen.check()
     with contextlib.ExitStack() as stack:
         stack.enter_context(work.waiting())
-        if (reply := given.reply) is not None:
-            inbox_loop.follow_command(work, inbox, home, reply, screen)
+        if given.reply_with is not None:
+            limits = given.reply_timeout or _REPLY_S, given.max_turns or _TURNS
+            inbox_loop.follow_command(work, inbox, home, given.reply_with, limits, screen)
             return
         journal = home.sessions.folder / work.conversation.session.session_id
         watch = Watch(home.mailbox.inbox, (journal,))
