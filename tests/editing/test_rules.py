@@ -115,3 +115,14 @@ def test_the_help_page_has_each_rule() -> None:
         names = [rule.name for rule in dict.fromkeys(rules)]
         assert [name for name in names if f"\n| {name} |" not in page.replace("\\<", "<")] == []
         assert len(set(names)) == len(names)
+
+
+def test_each_repair_says_what_it_was_seen_in() -> None:
+    """Damage that nobody has seen is asked for again, not mended."""
+    page = REPAIRS.read_text("utf-8")
+    for rules in (repair.RULES, tag_lines.RULES, BODY_RULES, indentation.RULES):
+        for rule in dict.fromkeys(rules):
+            row = page.replace("\\<", "<").partition(f"\n| {rule.name} |")[2].partition("\n")[0]
+            cells = [cell.strip() for cell in row.replace("\\|", "").strip(" |").split(" | ")]
+            assert len(cells) == 4, rule.name
+            assert "asks" in cells[2] or not cells[3].startswith("nowhere"), rule.name
