@@ -774,6 +774,15 @@ def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int
     assert len(list(live.workspace.rglob("*.txt"))) == count
 
 
+def test_an_answer_that_was_pasted_twice_is_executed_once(live: LiveSession) -> None:
+    """Nothing runs twice; two commands alone may be meant."""
+    once = create("a.py", "x = 1\n") + run("echo ran >> log")
+    assert "the answer was there twice, and was taken once" in live.answer(f"{once}\n{once}\n")
+    assert (live.workspace / "log").read_text() == "ran\n"
+    live.answer(run("echo again >> log") * 2)
+    assert (live.workspace / "log").read_text() == "ran\nagain\nagain\n"
+
+
 def test_an_edit_of_a_long_file_is_not_searched_for_what_all_of_the_file_says(live: LiveSession) -> None:
     """Speed: 1,500 edits of a file of 366 KB took 80 seconds."""
     lines = [f"word {n} and more" for n in range(4_000)]

@@ -120,7 +120,8 @@ def test_the_help_page_has_each_rule() -> None:
 def test_each_repair_says_what_it_was_seen_in() -> None:
     """Damage that nobody has seen is asked for again, not mended."""
     page = REPAIRS.read_text("utf-8")
-    for rules in (repair.RULES, tag_lines.RULES, BODY_RULES, indentation.RULES):
+    tables: list[Iterable[Rule[Any]]] = [repair.RULES, tag_lines.RULES, BODY_RULES, indentation.RULES]
+    for rules in tables:
         for rule in dict.fromkeys(rules):
             row = page.replace("\\<", "<").partition(f"\n| {rule.name} |")[2].partition("\n")[0]
             cells = [cell.strip() for cell in row.replace("\\|", "").strip(" |").split(" | ")]
