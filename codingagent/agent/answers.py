@@ -82,7 +82,7 @@ class AnswerReader:
         text = tag_blocks.fold_line_ends(text)
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
         half = text[: len(text) // 2].strip()
-        if "_FILE " in half and text[len(text) // 2 :].strip() == half:
+        if "_FILE " in half and "RUN_COMMAND" in half and text[len(text) // 2 :].strip() == half:
             text, note = half, "the answer was there twice, and was taken once"
         return reply.with_note(self._parse_one(text), note)
 

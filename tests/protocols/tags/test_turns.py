@@ -173,5 +173,5 @@ def test_the_end_of_what_opens_in_a_body_belongs_to_it(tmp_path: Path, path: str
 @pytest.mark.parametrize("piece", ["You\n", "\n", "# ", "</a>", "> ", "继续 ", "user\n\n", "<|a", "option "])
 def test_words_of_the_chat_take_no_long_time(piece: str) -> None:
     body = piece * (300_000 // len(piece))
-    with cpu_below(30):
+    with cpu_below(60):
         reply.read(f'{PREFIX}[CREATE_FILE path="a.go"]\n{body}\n[/CREATE_FILE]\n{body}\n{DONE}')
