@@ -136,7 +136,6 @@ def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
 
 
 with_straight_quotes = _translating(dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'"))
-without_soft_hyphens = _translating({"\u00ad": None})
 without_zero_width = _translating(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _without_zero_width_blanks = _translating(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
 with_ascii_brackets = _translating(dict(zip("［］【】〔〕〖〗", "[][][][]", strict=True)))
