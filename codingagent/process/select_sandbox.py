@@ -333,8 +333,10 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
         return
     # No promise: a project works without.
     lays_over, _ = promises.pop("tools' folders can be written")
-    is_whole = all(holds is not False for holds, _ in promises.values())
-    yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
+    kept, broken = ([holds for holds, _ in promises.values()].count(each) for each in (True, False))
+    told = f"{broken} of {kept + broken} protections do not" if broken else f"all {kept} protections"
+    said = f"{program}: {told} work, tested from inside (--verbose names them)"
+    yield Finding("sandbox", not broken, said, is_needed=True)
     for name, (holds, detail) in promises.items():
         yield Finding(name, holds, detail, is_promise=True, is_needed=True)
     said = "shown without their credentials; what commands write there goes to a layer of the project's"

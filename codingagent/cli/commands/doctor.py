@@ -5,7 +5,7 @@ import itertools
 import locale
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -49,18 +49,16 @@ def _doctor(
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
-    of_sandbox = findings(outside, homes.default_workspace(home))
     look = look_of(sys.stdout)
-    if not json and not verbose:
-        of_sandbox = _summed_up(of_sandbox)
     missing: dict[str, bool] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
-    for finding in itertools.chain(of_sandbox, _own(home, was_found=home_was_found(context))):
+    of_machine = findings(outside, homes.default_workspace(home))
+    for finding in itertools.chain(of_machine, _own(home, was_found=home_was_found(context))):
         if finding.holds is False:
             missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
         if json:
             write_json_line(sys.stdout, to_builtins(finding))
-        else:
+        elif verbose or not finding.is_promise or finding.holds is False:
             show_lines(_lines(finding, look))
             sys.stdout.flush()
     needed = ", ".join(name for name, is_needed in missing.items() if is_needed)
@@ -70,25 +68,6 @@ def _doctor(
     if not json:
         show_lines([[(verdict, "bold")]])
     return 1 if needed else 0
-
-
-def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the sandbox's promises as one finding, and separately those that do not hold."""
-    every = list(found)
-    promises = [each for each in every if each.is_promise]
-    broken = [each for each in promises if each.holds is False]
-    kept = sum(each.holds is True for each in promises)
-    said = f"all {kept} protections work, tested from inside"
-    if broken:
-        said = f"{len(broken)} of {kept + len(broken)} protections do not work"
-    for each in every:
-        if each.name == "sandbox" and promises:
-            # Its own words end where the list of promises would begin.
-            detail = each.detail.partition(",")[0]
-            yield replace(each, detail=f"{detail}: {said} (--verbose names them)")
-        elif not each.is_promise:
-            yield each
-    yield from broken
 
 
 def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
