@@ -36,6 +36,8 @@ NAMED = 3
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )
+# Not the hundred of "100% tests passed".
+_COUNT = lazy_pattern(r"\b\d+\b(?!%)")
 _BRIEF_CHARACTERS = 6_000
 
 
@@ -180,9 +182,15 @@ def _stated(text: str) -> str:
 
 
 def passed_in(event: CommandRan) -> str:
-    """Return the last words of a run of tests that succeeded; empty: it has none that say something."""
+    """Return the last words of a run of tests that succeeded; empty: it has none that say something.
+
+    Where a runner says the same of each of its parts, as cargo does of each binary, the numbers are sums.
+    """
     found = _SAYS["passed in"].findall(event.output) if events.succeeded(event) else ()
-    return "".join(found[-1]).strip() if found else ""
+    said = ["".join(each).strip() for each in found] or [""]
+    alike = [each for each in said if _COUNT.split(each) == _COUNT.split(said[-1])]
+    sums = map(sum, zip(*(map(int, _COUNT.findall(each)) for each in alike), strict=True))
+    return _COUNT.sub(lambda _: str(next(sums)), said[-1])
 
 
 def first_failure(output: str) -> str:

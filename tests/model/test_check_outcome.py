@@ -151,6 +151,9 @@ def test_of_a_check_that_passes_the_summary_is_shown() -> None:
     for output, shown in (
         (f"{page}5 passed, 1 skipped in 0.31s\n", "5 passed, 1 skipped"),
         (f"{page}Tests:       3 passed, 3 total\nTime: 1 s\nRan all test suites.\n", "3 passed, 3 total"),
+        ("".join(f"test result: ok. {n} passed; 0 failed; 0 ignored\n\n" for n in (11, 4, 0)), "15 passed"),
+        ("5 passed, 1 skipped in 0.3s\n2 passed in 0.1s\n", "2 passed"),
+        ("100% tests passed, 0 tests failed out of 5\n" * 2, "100% tests passed, 0 tests failed out of 10"),
         (f"{page}a\nb\nc\n\n", "a\nb\nc"),
         ("", ""),
     ):
