@@ -232,8 +232,8 @@ class Checkpointer:
         changes = self.changes(kept.shown, kept.before or kept.latest)
         if changes is None:
             return None
-        # What a repository runs is the person's: no answer can read it.
-        told = (each for each in changes if not is_of_git(each.path))
+        # What a repository runs is the person's: no answer can read it. What was left out may be as it was.
+        told = (each for each in changes if not (each.kind == "left_out" or is_of_git(each.path)))
         return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
 
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:

@@ -112,9 +112,9 @@ def as_chosen(view: FileView, why: str) -> Chosen:
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
     """Yield one line a file: how much of it goes, its tokens, and what speaks for it at a time."""
     for part in chosen:
-        runs = [f"{first}-{last}" for first, last in spans(part.shown)]
+        runs = [f"{first}-{last}" if first < last else str(first) for first, last in spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
-        some = f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
+        some = f"{plural(len(part.shown), 'line')} {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
         much = "whole" if part.is_whole else some
         said = "; ".join(_reasons(part, now_s))
         yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"

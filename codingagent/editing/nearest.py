@@ -22,7 +22,10 @@ _COMPARED = 1_000_000
 
 
 def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
-    """Show ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
+    """Show ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it.
+
+    What is left out between them is a line of its own.
+    """
     wanted: list[tuple[int, int]] = []
     for first, last in places:
         start = max(first - _CONTEXT_LINES, 1)
@@ -32,7 +35,7 @@ def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
         else:
             wanted.append((start, end))
     shown = [_numbered(lines, start, end) for start, end in wanted]
-    return "\n".join(part for part in shown if part)
+    return "\n…\n".join(part for part in shown if part)
 
 
 def nearest(lines: list[str], search: list[str]) -> str:

@@ -121,6 +121,17 @@ def test_a_turn_through_a_link_is_taken_back_where_the_link_leads(tmp_path: Path
     assert (workspace / "real" / "x.txt").read_text("utf-8") == "old\n"
 
 
+def test_of_ignored_files_the_model_is_told_nothing(tmp_path: Path) -> None:
+    """A private key among what a build makes is covered for its protection only: it may be as it was."""
+    with live_session(tmp_path / "home", settings=OFF) as live:
+        (live.workspace / ".gitignore").write_text("target/\n", "utf-8")
+        (live.workspace / "target").mkdir()
+        (live.workspace / "target" / "a.key").write_text("1\n", "utf-8")
+        live.answer(TWO)
+        live.answer("[RUN_COMMAND]\necho 2 >c.txt\n[/RUN_COMMAND]\n")
+        assert changed(live) == "  added: c.txt"
+
+
 def test_a_session_that_is_done_can_be_taken_back(tmp_path: Path) -> None:
     """Design, undo: the last turn is one like the others."""
     home = tmp_path / "home"

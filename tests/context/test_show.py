@@ -58,8 +58,8 @@ def test_the_person_sees_one_line_a_file() -> None:
         *for_person([whole, part(3, named="named in the task", changed_s=2 * day), part(3, 4, 9)], 2.5 * day)
     ] == [
         'shop/cart.py, whole, 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 days ago',
-        "shop/cart.py, lines 3-3 of 120, 1,204 tokens: named in the task; changed lately",
-        "shop/cart.py, lines 3-4, 9-9 of 120, 1,204 tokens",
+        "shop/cart.py, line 3 of 120, 1,204 tokens: named in the task; changed lately",
+        "shop/cart.py, lines 3-4, 9 of 120, 1,204 tokens",
     ]
 
 
