@@ -131,11 +131,11 @@ def _piece_end(lines: Sequence[str], first: int) -> int:
 
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
     suffix, in_code = path.rpartition(".")[2].lower(), False
-    pattern = _PATTERNS.get(suffix)
+    is_markdown, pattern = suffix in ("md", "mdx", "markdown"), _PATTERNS.get(suffix)
     for at, (line, below) in enumerate(pairwise([*lines, ""]) if pattern else (), 1):
-        if suffix in ("md", "mdx", "markdown") and line.startswith("```"):
+        if is_markdown and line.startswith("```"):
             in_code = not in_code
-        whole = f"{line}\n{below}" if suffix in ("rst", "txt") else line
+        whole = f"{line}\n{below}" if is_markdown or suffix in ("rst", "txt") else line
         if line and not in_code and pattern and (found := pattern.match(whole)):
             name = next((group for group in found.groups() if group), "")
             yield _Definition(at, len(blanks(line)), name, _HAS_MEMBERS.match(line) is not None)

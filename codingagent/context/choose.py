@@ -61,7 +61,9 @@ class _Page:
     """A file while the budget is filled: what its lines cost, and which of them are shown."""
 
     def __init__(self, file: Ranked, text: str) -> None:
-        self.file, self.kind = file, "source" if file.named else kind_of(file.path)
+        # Of a changelog only the top is written to, however loudly the task names it.
+        is_source = bool(file.named) and not _CHANGELOG.search(file.path)
+        self.file, self.kind = file, "source" if is_source else kind_of(file.path)
         self.is_aside = False
         self.text, self.lines = text, lines_of(text)
         ratio = estimate(text) / (len(text) or 1)
@@ -85,7 +87,10 @@ class _Page:
         return cost
 
     def chosen(self) -> Chosen:
-        shown = tuple(sorted(self.shown))
+        # A short line costs less than the mark of its gap.
+        short = {at for at, cost in enumerate(self.costs, 1) if cost <= _GAP_TOKENS}
+        gaps = {at for at in short - self.shown if {at - 1, at + 1} <= self.shown}
+        shown = tuple(sorted(self.shown | gaps))
         return Chosen(self.file, shown, len(self.lines), round(self.tokens))
 
 
@@ -144,11 +149,12 @@ def _share(asked: Query, kind: str, latest: Sequence[Sequence[str]], budget: int
 
 
 def _top_of_changelog(pages: Iterable[_Page], latest: Sequence[Sequence[str]]) -> Iterator[_Candidate]:
-    """Yield the first lines of one that commits of sources keep, each for itself: some fit anywhere."""
+    """Yield the first lines of one that is named or that commits of sources keep: some fit anywhere."""
     # Its ending may have changed.
     names = [path.partition(".")[0] for each in latest for path in each if _CHANGELOG.search(path)]
     for page in pages:
-        if names.count(page.file.path.partition(".")[0]) > len(latest) * _KEPT_SHARE:
+        is_kept = names.count(page.file.path.partition(".")[0]) > len(latest) * _KEPT_SHARE
+        if is_kept or (page.file.named and _CHANGELOG.search(page.file.path)):
             for at in range(1, min(_TOP_LINES, len(page.lines)) + 1):
                 yield _Candidate(page, CodeBlock(at, at))
 

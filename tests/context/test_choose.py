@@ -130,6 +130,27 @@ def test_tests_and_documents_have_a_share() -> None:
     assert 1_600 < tokens("wanted, with a test", rarely) <= 1_760
 
 
+def test_of_a_changelog_that_the_task_names_the_top_goes() -> None:
+    """New entries go there, whatever words of the task old releases hold."""
+    old = "".join(f"## 1.{n}\n\n" + "- resolve of urls is mended\n" * 9 for n in range(60))
+    texts = {
+        "CHANGES.md": f"# Changes\n\n## Pending\n\n- new\n\n{old}",
+        "url.py": functions("resolve", lines=900),
+    }
+    parts = chosen("Mend resolve() of urls, and add a line to CHANGES.md", texts, 4_000)
+    assert {part.file.path: part.shown[:9] for part in parts}["CHANGES.md"] == tuple(range(1, 10))
+    assert all(part.tokens < 1_000 for part in parts if part.file.path == "CHANGES.md")
+
+
+def test_a_line_between_two_that_are_shown_is_shown_if_its_mark_costs_more() -> None:
+    """Also of imports that stand among conditions."""
+    heads = "".join(f'#ifdef X{n}\n#include "a{n}.h"\n' for n in range(20))
+    text = heads + "".join(f"int f{n}(void)\n{{\n" + "\tg();\n" * 30 + "}\n\n" for n in range(9))
+    [part] = chosen("Make f7() faster", {"a.c": text}, 600)
+    assert {*range(2, 40)} <= {*part.shown}
+    assert not part.is_whole
+
+
 def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
     """New entries stand there; what a task says of old ones does not count. Its ending may change."""
     old = "".join(f"## 1.{n}\n\n- wanted mended\n\n" for n in range(100))
