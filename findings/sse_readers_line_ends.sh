@@ -28,12 +28,14 @@ const readers = {
   },
   async azure(text) {
     const seen = [];
-    for await (const event of createSseStream(new Blob([text]).stream())) seen.push([event.event || "message", event.data]);
+    const stream = createSseStream(new Blob([text]).stream());
+    for await (const event of stream) seen.push([event.event || "message", event.data]);
     return seen;
   },
   async fetch(text) {
     const seen = [];
-    const take = getLines(getMessages(() => {}, () => {}, (event) => seen.push([event.event || "message", event.data])));
+    const push = (event) => seen.push([event.event || "message", event.data]);
+    const take = getLines(getMessages(() => {}, () => {}, push));
     take(new TextEncoder().encode(text));
     return seen;
   },
