@@ -55,6 +55,8 @@ _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fr
 _ABSENT = lazy_pattern(
     r"[ \t](?:1970-01-01|1969-12-31) [\d:.]+|[ \t]Thu Jan +0?1 [\d:]+ 1970|\((?:nonexistent|revision 0)\)"
 )
+# What ends lines that may belong to the header above them, where no fence does.
+_STARTS = ("diff ", "Index: ", "```", "~~~")
 NO_FILE = "/dev/null"
 Asked = tuple[Sequence[FileOperation], tuple[str, ...]]
 """Operations, each of which needs the one before, and notes on how they were read."""
@@ -223,11 +225,13 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
             at += 1
         else:
             break
+    unread = [each for each in found if not (each.hunks or each.fault)]
+    if unread and not fenced:
+        passed = [*takewhile(lambda line: not line.startswith(_STARTS), lines[at:end])]
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
     kind = other_kind(passed) or changes * "a difference that names no file"
     if kind := kind or ("no unified diff" if any(passed) and not found else ""):
         fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
-        unread = [each for each in found if not (each.hunks or each.fault)]
         for each in unread:
             each.fault = fault
         found += [] if unread else [FileDiff(start + 1, fault=fault)]
