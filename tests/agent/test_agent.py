@@ -832,6 +832,17 @@ def test_edits_of_two_files_in_turn_are_one_for_each(live: LiveSession) -> None:
         assert (live.workspace / f"{name}.md").read_text() == "".join(made)
 
 
+@pytest.mark.parametrize("other", ["./a.md", "link.md", "A.md", "sub/../a.md"])
+def test_edits_of_one_file_by_two_names_keep_their_order(live: LiveSession, other: str) -> None:
+    (live.workspace / "a.md").write_text("0\n")
+    (live.workspace / "sub").mkdir()
+    if other == "link.md":
+        (live.workspace / other).symlink_to("a.md")
+    names = ("a.md", other)
+    live.answer("".join(replace_text(names[n % 2], f"{n}\n", f"{n + 1}\n") for n in range(240)))
+    assert (live.workspace / "a.md").read_text() == "240\n"
+
+
 def test_patterns_list_the_files_once_until_something_changes(live: LiveSession) -> None:
     """Speed: 2,000 patterns that fit nothing were 2,000 listings."""
     folders = "".join(f'[READ_FILE path="d{n}/*.txt"]\n' for n in range(20))

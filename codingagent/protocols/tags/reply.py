@@ -1,7 +1,7 @@
 """Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
@@ -237,30 +237,35 @@ def _beside(mended: RepairedAnswer) -> str:
     return "".join(parts)
 
 
-def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Problem]:
+def with_joined_edits(
+    items: Iterable[Step | Problem], file_of: Callable[[str], str]
+) -> Iterator[Step | Problem]:
     """Yield items, a hundred or more edits of one file as one, in the place of the first of them.
 
     Between them are only edits of others and what neither changes files nor looks at them before the next
-    request. Edits of one file are never put in another order.
+    request. Edits of one file, which `file_of` a path tells, are never put in another order.
     """
     run: list[Step | Problem] = []
     for item in items:
         run.append(item)
         if isinstance(item, Step) and not isinstance(item.operation, EditFile | ReadFile | ShowMessage):
-            yield from _joined(run)
+            yield from _joined(run, file_of)
             run.clear()
-    yield from _joined(run)
+    yield from _joined(run, file_of)
 
 
-def _joined(run: Sequence[Step | Problem]) -> Iterator[Step | Problem]:
-    of_path: dict[str, list[Step]] = {}
+def _joined(run: Sequence[Step | Problem], file_of: Callable[[str], str]) -> Iterator[Step | Problem]:
+    if len(run) < _EDITS_IN_A_ROW:
+        yield from run
+        return
+    of_file: dict[str, list[Step]] = {}
     row_of: dict[int, list[Step]] = {}
     for at, item in enumerate(run):
         if not (isinstance(item, Step) and isinstance(item.operation, EditFile)):
             continue
-        row = of_path.get(item.operation.path)
+        row = of_file.get(name := file_of(item.operation.path))
         if row is None or _target_of(row[0]) is None or _target_of(row[0]) != _target_of(item):
-            row = of_path[item.operation.path] = []
+            row = of_file[name] = []
         row.append(item)
         row_of[at] = row
     for at, item in enumerate(run):
