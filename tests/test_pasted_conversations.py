@@ -285,7 +285,7 @@ EXPORTS: dict[str, Callable[..., object]] = {
 }
 
 
-@pytest.mark.parametrize("form", [*EXPORTS, "lines"])
+@pytest.mark.parametrize("form", [*EXPORTS, "lines", "messages in a fence"])
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.one_in(2)
 def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, indent: int | None) -> None:
@@ -294,7 +294,9 @@ def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, inden
     if form == "lines":
         text = "\n".join(map(json.dumps, _said(*turns)))
     else:
-        text = json.dumps(EXPORTS[form](*turns), indent=indent).replace("SESSION", chat.live.session_id)
+        name = form.removesuffix(" in a fence")
+        text = json.dumps(EXPORTS[name](*turns), indent=indent).replace("SESSION", chat.live.session_id)
+        text = f"```json\n{text}\n```\n" if form != name else text
     assert chat.made_by(text) == ["final.txt"]
     assert "Note: it was taken out of a chat's export in JSON" in chat.live.request()
 
