@@ -121,6 +121,14 @@ def test_it_is_found_however_the_conversation_was_copied(chat: Chat, text: str, 
     assert chat.made_by(text.format(**parts)) == made
 
 
+def test_an_answer_that_stands_twice_below_its_request_is_executed_once(chat: Chat) -> None:
+    once = FINAL + "[RUN_COMMAND]\necho ran >> log\n[/RUN_COMMAND]\n"
+    assert chat.made_by(f"{chat.short}\n{once}\n{once}") == ["final.txt", "log"]
+    assert (chat.live.workspace / "log").read_text() == "ran\n"
+    for note in ("was there twice", "only the last answer to request 2 in it was taken"):
+        assert note in chat.live.results()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -27,7 +27,16 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
-from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, MoveFile, Operation, RunCommand, named
+from codingagent.model.operations import (
+    EVERYWHERE,
+    EditFile,
+    Finish,
+    Kind,
+    MoveFile,
+    Operation,
+    RunCommand,
+    named,
+)
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session

@@ -321,7 +321,9 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     shown = f"'{marks[0][0].strip()[:40]}'"
     if is_odd or is_broken or Damage.CITATIONS in way:
         return "ask", f"{shown}, which might be intended"
-    return "keep", f"it holds what may be a citation mark of the chat ({shown}), {DOUBT}"
+    # People write the others so, and a program slices.
+    doubt = f", {DOUBT}" * any(form.is_named for form in forms)
+    return "keep", f"it holds what may be a citation mark of the chat ({shown}){doubt}"
 
 
 # A program that looks for such marks, or tries what does, says one of these beside them.

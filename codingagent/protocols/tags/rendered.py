@@ -35,8 +35,8 @@ _BLANKS = lazy_pattern(r"\n((?:[ \t]*\n)+)(.?)")
 _DEFINES = lazy_pattern(
     r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"
     r"(?:def|class|func|function|fn|type|interface|struct|impl|enum) "
-    r"|[.\w-]+:(?!=)"
 )
+_TARGET = lazy_pattern(r"[.\w-]+:(?!=)")
 _ITEM = lazy_pattern(r"(?:[-*+]|\d+[.)]) ")
 _ENDS_PART = lazy_pattern(r"[ \t}]|(?:import|from|use|#include|package) ")
 _SEARCH = lazy_pattern(r"^[ \t]*<{3,}[ \t]*SEARCH\b", re.MULTILINE)
@@ -125,7 +125,8 @@ def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
         return headings > 0 if has_end else headings > 1 and is_long
     if not is_long or not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml"):
         return False
-    return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
+    defines = _TARGET if file_kinds.is_makefile(path) else _DEFINES
+    return any(_ENDS_PART.match(a) and defines.match(b) for a, b in pairwise(words))
 
 
 def _is_flat(words: list[str], path: str) -> bool:
