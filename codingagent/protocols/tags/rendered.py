@@ -5,6 +5,7 @@ trace: so each body of such an answer is asked for again, but those in a code bl
 """
 
 import re
+from collections import Counter
 from itertools import pairwise
 
 from codingagent.editing import file_kinds, syntax_check
@@ -82,8 +83,8 @@ def _proof(block: Block, *, in_code: bool) -> str:
     path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
-    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
-    if _is_halved(block.body, path, is_markdown=is_markdown):
+    is_markdown = _is_markdown(path)
+    if _is_halved(block.body, path):
         return "a $ stands alone where $$ belongs"
     if block.name == "EDIT_FILE":
         is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
@@ -102,24 +103,28 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "its indentation is gone"
     if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
         return "it holds letters of a typeset formula"
-    if len(words) == len(lines) and _is_crowded(words, path, is_markdown=is_markdown):
+    if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
     if is_markdown and _has_rendered_table(words):
         return "its table has tabs in place of its marks"
     return ""
 
 
-def _is_halved(body: str, path: str, *, is_markdown: bool) -> bool:
+def _is_markdown(path: str) -> bool:
+    return file_kinds.ending(path) in ("md", "markdown", "mdx")
+
+
+def _is_halved(body: str, path: str) -> bool:
     """Return whether a formula, or a variable of a shell's loop in a recipe, has $ for $$."""
     if file_kinds.is_makefile(path) and (loop := _LOOP.search(body)) is not None:
         return re.search(rf"(?<!\$)\$\{{?{loop[1]}\b", body) is not None
-    return (is_markdown or path.endswith(".tex")) and _HALVED.search(body) is not None
+    return (_is_markdown(path) or path.endswith(".tex")) and _HALVED.search(body) is not None
 
 
-def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
+def _is_crowded(words: list[str], path: str) -> bool:
     """Return whether a part begins right behind another one, as nobody writes it throughout a file."""
     is_long = len(words) >= _FEWEST_LINES
-    if is_markdown:
+    if _is_markdown(path):
         headings = sum(line.startswith("#") for line in words)
         has_end = any(_ITEM.match(a) and b[:1].isalpha() for a, b in pairwise(words))
         return headings > 0 if has_end else headings > 1 and is_long
@@ -159,11 +164,14 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
         match[1].count("\n") == 2 and not match[2].isspace() and file_kinds.is_python(path)
         for match, path in found
     )
-    # A plain text may have its parts so.
-    bodies = [match[1].count("\n") for match, path in found if file_kinds.ending(path) != "txt"]
-    whole = [match[1].count("\n") for match in _BLANKS.finditer(text.strip())]
+    # A text for people may have its parts so; nobody writes Markdown so.
+    bodies, spared = Counter[int](), Counter[int]()
+    for match, path in found:
+        is_spared = file_kinds.is_prose(path) and not _is_markdown(path)
+        (spared if is_spared else bodies)[match[1].count("\n")] += 1
+    whole = Counter(match[1].count("\n") for match in _BLANKS.finditer(text.strip())) - spared
     return any(
-        len(runs) > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
+        runs.total() > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
     )
 
 
