@@ -61,8 +61,9 @@ def doubt(mended: RepairedAnswer) -> None:
         said = mended.notes_of.get(block.line, ())
         if block.body and file_kinds.is_prose(path_of(block)) and any(Damage.QUOTES.value in n for n in said):
             proofs.setdefault(block.line, "its tag has typographic quotes")
-    if blocks and not proofs and _is_doubled(mended.text, blocks):
-        proofs = dict.fromkeys((b.line for b in blocks if b.body), "its blank lines are doubled")
+    bodies = [block for block in blocks if block.body and not _is_meant(block)]
+    if bodies and not proofs and _is_doubled(mended.text, bodies):
+        proofs = dict.fromkeys((block.line for block in bodies), "its blank lines are doubled")
     if not proofs:
         return
     line, why = next(iter(proofs.items()))

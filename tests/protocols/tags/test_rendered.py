@@ -109,6 +109,7 @@ def test_what_one_body_shows_makes_the_others_doubtful(tmp_path: Path, blocks: s
         'path="R.md"]\n# T\n## 1.0\n- a\n## 0.9\n- c\n',
         'path="Makefile"]\nd = x\na:\n\tfor f in $d; do echo $$f $(f); done\n',
         'path="a.tex"]\nLet $x$ cost \\$ 5.\n$$\nx\n$$\n',
+        'path="a.md" unchecked="true"]\none\n\n\ntwo\n\n\nthree\n\n\nfour\n',
         'path="a.txt"]\none\n\n\ntwo\n\n\nthree\n\n\nfour\n',
         'path="a.rst"]\nOne\n===\n\n\nTwo\n===\n\n\nThree\n=====\n',
         'path="a.c"]\n#ifdef A\nint f(int a)\n{\n    a++;\nagain:\n    a++;\n    goto again;\n}\n#endif\n',
