@@ -151,11 +151,12 @@ def apply(
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
         at = _applied_at(file, hunk)
-        end = at + len(hunk.new) if at is not None else hunk.fits[0].last if hunk.fits else 0
-        if hunk.is_bare and end == len(file.lines) and is_ended is not (hunk.said.end is None):
-            has = "a" if is_ended else "no"
-            fact = f"{hunk.label} is at the last line, which has {has} line end, unlike there"
-            raise OperationError(fact, advice=f"; {_MORE_LINES}")
+        if hunk.is_bare and (at is not None or hunk.fits):
+            start = hunk.fits[0].start if at is None else at
+            is_last = start + len(hunk.said.lines) == len(file.lines)
+            is_elsewhere = at is None and start != (hunk.said.old_start or 0) - 1 + hunk.shift
+            if is_elsewhere or (is_last and is_ended is not (hunk.said.end is None)):
+                raise OperationError(f"{hunk.label} may be done already", advice=f"; {_MORE_LINES}")
         if at is not None:
             new = tuple(file.lines[at : at + len(hunk.new)])
             ordered.append((at, at, index, Found(at, len(new), new, (len(new), 0))))
