@@ -192,7 +192,7 @@ def _move(context: Context, order: OperationRequest, operation: MoveFile) -> Pla
         raise OperationError(fact, advice="; send both again")
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
-        paths.check_new_name(to, workspace.exists)
+        paths.check_new_name(to, lambda each: each != path and workspace.exists(each))
     moved = workspace.digest(path, follow_last=False)
     before = workspace.digest(to, follow_last=False) if replaces else None
     event = events.FileMoved(path, to, state[2], replaces)

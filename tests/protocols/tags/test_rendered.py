@@ -235,6 +235,7 @@ def new(folder: Path, name: str) -> Path:
     [
         "<|end|><|start|>assistant<|channel|>final<|message|>",
         "<|channel>final\n",
+        "<channel|>",
         "assistantfinal",
         "<|END_THINKING|>",
         "...done thinking.\n\n",
