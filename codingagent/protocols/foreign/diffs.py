@@ -318,8 +318,11 @@ def _by_counts(
     """Read as many lines as a header says; None if that can't be what it means."""
     hunk, (old, new) = DiffPart(at, is_counted=True), counts
     while old > 0 or new > 0:
-        # A removed comment `-- x` looks like a header, too, but no other and no hunk follow it.
+        # A removed comment `-- x` looks like a header, too, but no other of that file and no hunk follow it.
         is_next = at < end and _is_header(lines, at, end) and lines[at + 1 : at + 3][-1][:2] == "@@"
+        if is_next:
+            names = {path_of(line[4:]).rpartition("/")[2] for line in lines[at : at + 2]}
+            is_next = len(names - {"null"}) == 1
         if at >= end or is_next or not hunk.take(lines[at]):
             return None
         old -= lines[at][:1] in ("-", " ", "")

@@ -577,6 +577,7 @@ PAIR = "def f():\n    x = 1\n    return x\n\n\ndef g():\n    x = 2\n    return x
         ("@@ -2 +1,0 @@\n-a\n", "a\n", None, "may be done already"),
         ("@@ -3 +2,0 @@\n-a\n", "a\nb\na\nc\n", "a\nb\nc\n", ""),
         ("@@ -1 +1 @@\n-a\n+b\n", "a", "b", ""),
+        ("@@ -1 +1 @@\n--- w\n+++ v\n@@ -3 +2,0 @@\n-c\n", "-- w\nb\nc\n", "++ v\nb\n", ""),
         ("@@ -9,3 +9,3 @@\n the top\n-b\n+beta\n the end\n", "the top\nbeta\nthe end\n" * 2, None, ""),
     ],
 )
