@@ -27,16 +27,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
-from codingagent.model.operations import (
-    EVERYWHERE,
-    EditFile,
-    Finish,
-    Kind,
-    MoveFile,
-    Operation,
-    RunCommand,
-    named,
-)
+from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, Operation, RunCommand, named
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
@@ -162,7 +153,7 @@ class Execution:
         else:
             room = max(RETURNED_LIMIT - self.session.returned, 0)
             earlier = self._edits.get(subject_of(item.operation), ())
-            if isinstance(item.operation, MoveFile):  # it may need the edit before it, and no other
+            if item.kind is Kind.MOVE_FILE:  # it may need the edit before it, and no other
                 earlier = [each for each in self.session.results[-1:] if isinstance(each, events.FileEdited)]
             counted = self._counted.get(subject_of(item.operation))
             order = OperationRequest(

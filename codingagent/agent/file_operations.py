@@ -435,7 +435,7 @@ def _bytes_of(
     text, path, notes = operation.content, operation.path, tuple[str, ...]()
     is_crlf = operation.line_end == "crlf"
     if operation.line_end is None and old is not None and "\n" in old.text:
-        is_crlf = apply.is_all_crlf(old.text)
+        is_crlf = old.text.count("\r\n") == old.text.count("\n")
     elif operation.line_end is None and order.later is not None and not order.id:  # a chat's, in tags
         end, source = context.workspace.line_end(path)
         if is_crlf := end == "crlf":

@@ -220,11 +220,6 @@ def _proven(change: Iterable[Replacement | LineRange], lines: FileLines) -> Chan
     return proven
 
 
-def is_all_crlf(text: str) -> bool:
-    ends = text.count("\n")
-    return ends > 0 and text.count("\r\n") == ends
-
-
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     """Show the first and the last line of each hunk and those around them, with their new numbers."""
     places = []

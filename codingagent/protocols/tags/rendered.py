@@ -106,7 +106,7 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
-    if is_markdown and _has_rendered_table(words):
+    if is_markdown and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
         return "its table has tabs in place of its marks"
     return ""
 
@@ -160,21 +160,18 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
 
     Two before a line of Python that is not indented say nothing.
     """
-    found = [(match, path_of(block)) for block in blocks for match in _BLANKS.finditer(block.body)]
+    found = [
+        (match[1].count("\n"), match[2], path_of(block))
+        for block in blocks
+        for match in _BLANKS.finditer(block.body)
+    ]
     pythons = sum(
-        match[1].count("\n") == 2 and not match[2].isspace() and file_kinds.is_python(path)
-        for match, path in found
+        count == 2 and not behind.isspace() and file_kinds.is_python(path) for count, behind, path in found
     )
     # A text for people may have its parts so; nobody writes Markdown so.
-    bodies, spared = Counter[int](), Counter[int]()
-    for match, path in found:
-        is_spared = file_kinds.is_prose(path) and not _is_markdown(path)
-        (spared if is_spared else bodies)[match[1].count("\n")] += 1
+    spared = Counter(n for n, _, path in found if file_kinds.is_prose(path) and not _is_markdown(path))
+    bodies = Counter(count for count, *_ in found) - spared
     whole = Counter(match[1].count("\n") for match in _BLANKS.finditer(text.strip())) - spared
     return any(
         runs.total() > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
     )
-
-
-def _has_rendered_table(words: list[str]) -> bool:
-    return any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words))
