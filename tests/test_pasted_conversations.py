@@ -121,6 +121,14 @@ def test_it_is_found_however_the_conversation_was_copied(chat: Chat, text: str, 
     assert chat.made_by(text.format(**parts)) == made
 
 
+def test_an_answer_that_stands_twice_below_its_request_is_executed_once(chat: Chat) -> None:
+    once = FINAL + "[RUN_COMMAND]\necho ran >> log\n[/RUN_COMMAND]\n"
+    assert chat.made_by(f"{chat.short}\n{once}\n{once}") == ["final.txt", "log"]
+    assert (chat.live.workspace / "log").read_text() == "ran\n"
+    for note in ("was there twice", "only the last answer to request 2 in it was taken"):
+        assert note in chat.live.results()
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -285,7 +293,7 @@ EXPORTS: dict[str, Callable[..., object]] = {
 }
 
 
-@pytest.mark.parametrize("form", [*EXPORTS, "lines"])
+@pytest.mark.parametrize("form", [*EXPORTS, "lines", "messages in a fence"])
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.one_in(2)
 def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, indent: int | None) -> None:
@@ -294,7 +302,9 @@ def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, inden
     if form == "lines":
         text = "\n".join(map(json.dumps, _said(*turns)))
     else:
-        text = json.dumps(EXPORTS[form](*turns), indent=indent).replace("SESSION", chat.live.session_id)
+        name = form.removesuffix(" in a fence")
+        text = json.dumps(EXPORTS[name](*turns), indent=indent).replace("SESSION", chat.live.session_id)
+        text = f"```json\n{text}\n```\n" if form != name else text
     assert chat.made_by(text) == ["final.txt"]
     assert "Note: it was taken out of a chat's export in JSON" in chat.live.request()
 

@@ -18,8 +18,8 @@ from codingagent.agent.context import Context
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model import documents, encoding
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import Kind
-from codingagent.model.plain_text import Note
+from codingagent.model.operations import FileOperation, Kind, text_of
+from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
@@ -73,6 +73,8 @@ class AnswerReader:
             note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
         restored = placeholders.restored(self._context.secrecy.vault, found.items)
+        if note:
+            restored = tuple(map(_doubted, restored))
         items = tuple(reply.with_joined_edits(restored))
         return ReadAnswer(digest_of(data), text, replace(found, items=items))
 
@@ -81,10 +83,12 @@ class AnswerReader:
         session = self._context.log.session
         text = tag_blocks.fold_line_ends(text)
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
-        half = text[: len(text) // 2].strip()
-        if "_FILE " in half and "RUN_COMMAND" in half and text[len(text) // 2 :].strip() == half:
-            text, note = half, "the answer was there twice, and was taken once"
-        return reply.with_note(self._parse_one(text), note)
+        bare = text.strip()
+        half = bare[: len(bare) // 2].strip()
+        twice = ""
+        if "_FILE " in half and "RUN_COMMAND" in half and bare[len(bare) // 2 :].strip() == half:
+            text, twice = half, "the answer was there twice, and was taken once"
+        return reply.with_note(reply.with_note(self._parse_one(text), note), twice)
 
     def _parse_one(self, text: str) -> Reply:
         """Parse a single answer, ignoring what the chat said before and after it."""
@@ -175,6 +179,14 @@ class AnswerReader:
             return tuple(listing.files)
         # As when it was taken: its effects since must not change the meaning of the rest.
         return session.taken.files
+
+
+def _doubted(item: Step | Problem) -> Step | Problem:
+    """Return an item of an answer whose encoding is a guess, with a note if a file gets letters by it."""
+    operation = item.operation if isinstance(item, Step) else None
+    if not isinstance(operation, FileOperation) or text_of(operation).isascii():
+        return item
+    return replace(item, notes=(*item.notes, f"its letters beyond ASCII are a guess, {DOUBT}"))
 
 
 def _decoded(data: bytes) -> tuple[str, str] | None:

@@ -153,6 +153,8 @@ class Execution:
         else:
             room = max(RETURNED_LIMIT - self.session.returned, 0)
             earlier = self._edits.get(subject_of(item.operation), ())
+            if item.kind is Kind.MOVE_FILE:  # it may need the edit before it, and no other
+                earlier = [each for each in self.session.results[-1:] if isinstance(each, events.FileEdited)]
             counted = self._counted.get(subject_of(item.operation))
             order = OperationRequest(
                 index, item.operation, earlier, room, item.id, item.foreign, counted=counted

@@ -26,7 +26,7 @@ from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import failure_before, failures_in
-from codingagent.model.events import Denied, succeeded
+from codingagent.model.events import Denied, FileEdited, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.notices import Changes
 from codingagent.model.observations import digest_of
@@ -160,8 +160,9 @@ class Conversation:
             secrecy = copy.deepcopy(context.secrecy)
             context = bare_context(copies, context.runner, context.policy, self._log, context.texts, secrecy)
             commands: tuple[int, ...] = ()
+            edits: list[FileEdited] = []
             for index, item in enumerate(items):
-                yield _rehearsed(context, index, item, commands)
+                yield _rehearsed(context, index, item, commands, edits)
                 if isinstance(item, Step) and isinstance(item.operation, RunCommand):
                     commands += (index + 1,)
 
@@ -278,7 +279,9 @@ class Conversation:
         return Reply(lost, None, has_outbox=False, notes=())
 
 
-def _rehearsed(context: Context, index: int, item: Step | Problem, commands: tuple[int, ...]) -> Rehearsed:
+def _rehearsed(
+    context: Context, index: int, item: Step | Problem, commands: tuple[int, ...], edits: list[FileEdited]
+) -> Rehearsed:
     hide = context.secrecy.hide
     if isinstance(item, Problem):
         return Rehearsed(index, item.kind, hide(item.subject), fault=hide(item.fact))
@@ -295,7 +298,8 @@ def _rehearsed(context: Context, index: int, item: Step | Problem, commands: tup
             text = context.secrecy.hide_diff(text_of(operation), subject)
     told = replace(told, difference=text, can_skip=True)
     try:
-        order = OperationRequest(index, operation, id=item.id, foreign=item.foreign, later=tuple)
+        earlier = [each for each in edits if each.path == subject_of(operation)]
+        order = OperationRequest(index, operation, earlier, id=item.id, foreign=item.foreign, later=tuple)
         plan = Executor(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
             fault = "" if succeeded(plan) else results.words_of(plan)
@@ -305,6 +309,7 @@ def _rehearsed(context: Context, index: int, item: Step | Problem, commands: tup
         shown = context.secrecy.hide_diff(plan.shown(), plan.subject)
         if not isinstance(operation, RunCommand):
             plan.act()
+            edits += [plan.event] if isinstance(plan.event, FileEdited) else []
     except OperationError as fault:
         return replace(told, fault=hide(fault.fact), depends=commands)
     reasons = tuple(reason for each in plan.asked for reason in each.reasons)

@@ -192,7 +192,7 @@ def _move(context: Context, order: OperationRequest, operation: MoveFile) -> Pla
         raise OperationError(fact, advice="; send both again")
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
-        paths.check_new_name(to, workspace.exists)
+        paths.check_new_name(to, lambda each: each != path and workspace.exists(each))
     moved = workspace.digest(path, follow_last=False)
     before = workspace.digest(to, follow_last=False) if replaces else None
     event = events.FileMoved(path, to, state[2], replaces)
@@ -435,7 +435,7 @@ def _bytes_of(
     text, path, notes = operation.content, operation.path, tuple[str, ...]()
     is_crlf = operation.line_end == "crlf"
     if operation.line_end is None and old is not None and "\n" in old.text:
-        is_crlf = apply.is_all_crlf(old.text)
+        is_crlf = old.text.count("\r\n") == old.text.count("\n")
     elif operation.line_end is None and order.later is not None and not order.id:  # a chat's, in tags
         end, source = context.workspace.line_end(path)
         if is_crlf := end == "crlf":

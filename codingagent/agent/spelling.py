@@ -100,10 +100,11 @@ class Spellings:
 def _key(name: str) -> str:
     """Return what all spellings of a name share. `casefold` would take "ß" and "ss" for one.
 
-    Chats make other blanks, hyphens and quotes of plain ones, and put quotes round a name.
+    Chats make other blanks, hyphens and quotes of plain ones, and put quotes round a name; models, the sign
+    that follows it in their sentence.
     """
     lower = name.lower().replace("&amp;", "&")
     if not lower.isascii():
         lower = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
         lower = lower.translate(_PLAIN)
-    return lower.strip("`'\"") or lower
+    return lower.strip("`'\",;") or lower

@@ -13,7 +13,7 @@ from codingagent.model.chat_damage import TURN
 from codingagent.model.events import Hunk
 from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import joined, one_line
+from codingagent.model.plain_text import DOUBT, joined, one_line
 
 # So many later changes of the same file may mend what one has broken.
 _LATER_LIMIT = 20
@@ -89,7 +89,7 @@ def turned(path: str, old: str, new: str) -> tuple[str, ...]:
     number, mark = next(((i, m[0]) for i, line in lines if (m := TURN.search(line))), (0, " "))
     note = (
         f"line {number} contains U+{ord(mark):04X}, which is invisible and changes in which order the line is"
-        " shown; it was written as it is"
+        f" shown; it is {DOUBT}"
     )
     return (note,) if number else ()
 

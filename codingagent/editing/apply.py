@@ -193,7 +193,7 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str)
         return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
     try:
         shifts = [shift_at(earlier, hunk.old_start or 1) for hunk in diff.hunks]
-        puts, notes = diff_apply.apply(diff, lines.lines, shifts, path)
+        puts, notes = diff_apply.apply(diff, lines.lines, shifts, path, is_ended=lines.is_ended)
     except OperationError as fault:
         raise _refused(fault, len(diff.hunks)) from None
     hunks = _settled([*map(lines.take, puts)])
@@ -218,11 +218,6 @@ def _proven(change: Iterable[Replacement | LineRange], lines: FileLines) -> Chan
         with contextlib.suppress(OperationError):
             proven |= match.find(lines, places.SearchEdit(tuple(search), ())).undone
     return proven
-
-
-def is_all_crlf(text: str) -> bool:
-    ends = text.count("\n")
-    return ends > 0 and text.count("\r\n") == ends
 
 
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:

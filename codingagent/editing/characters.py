@@ -207,10 +207,9 @@ class _Look:
                 return not file.once(
                     (trace, "in code"), lambda lines: file_kinds.cannot_hold(trace, lines, path, there)
                 )
-        if damage is Damage.ENTITIES and len(self.ground.replaced) == len(self.ground.lines):
-            is_page = file_kinds.is_markup(path) and "<" in whole
-            if not is_page and _ENCODED_TAG.search(whole) is not None:
-                return True
+        is_whole = len(self.ground.replaced) == len(self.ground.lines)
+        if damage is Damage.ENTITIES and is_whole and "<" not in whole and _ENCODED_TAG.search(whole):
+            return True
         trace = _ODD_THERE.get(damage, trace)
         if damage not in _ODD_THERE or not file_kinds.is_program(path) or not trace.search(whole, 1):
             return False
@@ -254,7 +253,7 @@ _CODE_IN_TEXT = lazy_pattern(
     r"^ {0,3}(?:```|~~~)(?!text|plain|html|xml|svg|md|markdown)\w+[ \t]*\n(.*?)^ {0,3}(?:```|~~~)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-# Only whole files: a page without any tag of its own is none.
+# Only whole files: a chat that has encoded one has left no tag in it.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
 _ODD_THERE = {
@@ -321,7 +320,9 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     shown = f"'{marks[0][0].strip()[:40]}'"
     if is_odd or is_broken or Damage.CITATIONS in way:
         return "ask", f"{shown}, which might be intended"
-    return "keep", f"it holds what may be a citation mark of the chat ({shown}), {DOUBT}"
+    # People write the others so, and a program slices.
+    doubt = f", {DOUBT}" * any(form.is_named for form in forms)
+    return "keep", f"it holds what may be a citation mark of the chat ({shown}){doubt}"
 
 
 # A program that looks for such marks, or tries what does, says one of these beside them.

@@ -78,6 +78,8 @@ class PlacedHunk:
         self.lead = changed[0]
         self.trail = len(marks) - 1 - changed[-1]
         self.only_adds = "-" not in marks
+        # Without context such a hunk may be done already, or not.
+        self.is_bare = said.is_counted and len({*marks}) == 1
         self.has_text = any(line.strip() for line in self.old)
         self.fits: list[HunkFit] = []
         self.done_at: int | None = None
@@ -114,12 +116,13 @@ _MORE_LINES = "give it more lines of context, or the right line number in its @@
 
 
 def apply(
-    diff: Diff, lines: list[str], shifts: Sequence[int], path: str
+    diff: Diff, lines: list[str], shifts: Sequence[int], path: str, *, is_ended: bool
 ) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
     `shifts` are how far earlier edits of the same answer have moved the line that each hunk begins with.
-    OperationError if the place of a hunk, or one of its new lines, is not certain.
+    `is_ended` says whether the last line has an end. OperationError if the place of a hunk, or one of its new
+    lines, is not certain.
     """
     several = len(diff.hunks) > 1
     hunks = [
@@ -147,7 +150,14 @@ def apply(
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
-        if (at := _applied_at(file, hunk)) is not None:
+        at = _applied_at(file, hunk)
+        if hunk.is_bare and (at is not None or hunk.fits):
+            start = hunk.fits[0].start if at is None else at
+            is_last = start + len(hunk.said.lines) == len(file.lines)
+            is_elsewhere = at is None and start != (hunk.said.old_start or 0) - 1 + hunk.shift
+            if is_elsewhere or (is_last and is_ended is not (hunk.said.end is None)):
+                raise OperationError(f"{hunk.label} may be done already", advice=f"; {_MORE_LINES}")
+        if at is not None:
             new = tuple(file.lines[at : at + len(hunk.new)])
             ordered.append((at, at, index, Found(at, len(new), new, (len(new), 0))))
             notes.append(f"{hunk.label} is already applied at line {at + 1}: nothing to do")

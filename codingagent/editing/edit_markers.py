@@ -145,13 +145,8 @@ def behind_place(lines: Sequence[str]) -> int:
 
 def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:
     """Return the index of the first line that has a word and belongs to no block; None: there is none."""
-    at = 0
-    for start, end in [*((edit.start, edit.end) for edit in edits), (len(lines), 0)]:
-        outside = next((i for i in range(at, start) if lines[i].strip()), None)
-        if outside is not None:
-            return outside
-        at = end
-    return None
+    inside = {at for edit in edits for at in range(edit.start, edit.end)}
+    return next((at for at, line in enumerate(lines) if line.strip() and at not in inside), None)
 
 
 def _edit(

@@ -70,7 +70,11 @@ _ENDS |= {"<textarea": "</textarea", "=begin": "=end", r"\begin{verbatim}": r"\e
 _ENDS |= {r"\begin{lstlisting}": r"\end{lstlisting}"}
 _SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
 _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
-STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
+# A pattern between slashes is one, too, where no operand is before it.
+STRING = lazy_pattern(
+    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`'
+    r"|(?<=[(,=:])[ \t]*/(?![*/])(?:\\.|[^/\\])+/"
+)
 
 
 class TextState(NamedTuple):

@@ -203,7 +203,8 @@ def _lost(moves: _Moves) -> None:
     # A comment's lines with stars are one blank deep.
     bare = [line for line in moves.new if line.strip() and line.lstrip()[:2] not in _STARS]
     deepest = max(map(depth, bare), default=9)
-    if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not ground.file.once("deep", _is_deep):
+    is_deep = ground.file.once("deep", lambda lines: any(map(is_indented, lines)))
+    if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not is_deep:
         return
     is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
     there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
@@ -225,10 +226,6 @@ def _has_all_levels(lines: Sequence[str]) -> bool:
     return any(map(is_opener, lines)) and not has_levels(lines)
 
 
-def _is_deep(lines: Sequence[str]) -> bool:
-    return any(map(is_indented, lines))
-
-
 def _shifted(moves: _Moves) -> None:
     """Refuse lines that are all deeper by the same, where no file of the kind can be so."""
     shift = min(moves.leads, key=len)
@@ -243,7 +240,7 @@ def _shifted(moves: _Moves) -> None:
     is_odd = moves.parses is False or (len(extra) == 1 and any(map(str.strip, moves.fresh)))
     is_known = moves.parses is not None or not file_kinds.is_code(ground.path)
     if not (is_odd or is_known or 0 in ground.text_among(moves.new)):
-        first = _last_line(moves.new[::-1])
+        first = next(filter(str.strip, moves.new), "")
         widest = 0 if CLOSER.match(first) else ground.file.once("step", _widest_step)
         is_odd = depth(first) - depth(_line_above(ground)) > widest
     if is_odd:
@@ -278,11 +275,6 @@ def has_levels(lines: Sequence[str]) -> bool:
 
 def is_opener(line: str) -> bool:
     return _OPENER.search(line) is not None
-
-
-def _last_line(lines: Sequence[str]) -> str:
-    """Return the last line with a word; empty if there is none."""
-    return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def _line_above(ground: ReplacedLines) -> str:

@@ -240,7 +240,7 @@ class MoveFile(Struct, frozen=True):
     to: str
     overwrite: bool = False
     is_after_edit: bool = False
-    """It is moved only if an edit of the same answer has changed it."""
+    """It is moved only if the operation before it has changed it: both, or neither."""
 
     @property
     def changes(self) -> Changes:

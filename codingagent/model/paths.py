@@ -25,6 +25,8 @@ _RESERVED_ON_WINDOWS = lazy_pattern(
 _VARIABLE = lazy_pattern(
     r"(?<![^/])(?:\$[A-Z_][A-Z0-9_]*|\$\{[^/{}]*\}|\$\([^/()]*\)(?=/)|%[A-Za-z_]\w*%)(?![^/])"
 )
+# How models, their examples and diffs name the workspace. A lone name, as README.md, may well be in both.
+_ROOT = lazy_pattern("(?:[ab]|workspace|project|repo(?:sitory)?|path/to)(?=/.+/)")
 
 
 def workspace_path(text: str) -> str:
@@ -77,10 +79,14 @@ def _parts(text: str) -> list[str]:
 
 
 def check_new_name(path: str, exists: Callable[[str], bool] = lambda _: False) -> None:
-    """Reject names that a repository shared with Windows could not hold, and variables of a shell.
+    """Reject names that a repository shared with Windows could not hold, and what would be a twin.
 
-    Of `$HOME/x` a twin of what is meant would be made; `$id.tsx` is a name, and so is what `exists`.
+    That is one below a variable of a shell (`$id.tsx` is a name, and so is what `exists`), or a file that
+    exists below a folder that does not, of a name for the workspace.
     """
+    if (found := _ROOT.match(path)) and exists(rest := path[found.end() + 1 :]) and not exists(found[0]):
+        fact = f"REJECTED: '{shown(path)}' may be '{shown(rest)}', as there is no folder {found[0]}"
+        raise OperationError(fact, advice=f"; write '{shown(rest)}', or make that folder first")
     if (found := _VARIABLE.search(path)) is not None and not exists(path[: found.end()]):
         fact = f"REJECTED: '{shown(path)}' has a variable, and nothing here expands it"
         raise OperationError(fact, advice="; write a path relative to the workspace")

@@ -243,12 +243,13 @@ class _Reader:
             word = self._word()
             if self._at == begin:
                 break
-            assigned = None if found.words else split_assignment(word)
-            if assigned is not None:
+            is_setting = not found.words or found.words[0].text in _SETTING
+            assigned = split_assignment(word) if is_setting else None
+            if assigned is not None and self._here() == "(" and not assigned[1].text:
+                self._at += 1
+                self._pass_words(")")
+            if assigned is not None and not found.words:
                 found.assignments += (assigned,)
-                if self._here() == "(" and not assigned[1].text:
-                    self._at += 1
-                    self._pass_words(")")
                 continue
             if self._text[begin] == "{" and (not found.words or re.search("[{,]-", word.text)):
                 self.doubts.append(_BRACES if found.words else _NO_NAME)

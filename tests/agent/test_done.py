@@ -23,7 +23,7 @@ from tests.killing import command_line_here, kill_when
 END = {"type": "message", "content": "DONE: It works."}
 
 
-def answered(live: LiveSession, text: str) -> str:
+def answered(live: LiveSession, text: str | bytes) -> str:
     """Return the results of an answer, with blanks folded; "" if it ended the task."""
     live.drop(text)
     live.conversation.take("reply.txt")
@@ -161,13 +161,29 @@ def test_a_failing_test_of_its_own_is_asked_about_whatever_the_check_says(
             assert answered(live, DONE) == ""
 
 
-def test_an_edit_that_a_note_doubts_is_asked_about(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "text", "charset", "note"),
+    [
+        ("b.txt", "+ one\n+ two", "utf-8", "each line begins with +, written as it came"),
+        ("b.md", "Tax [cite: 3].", "utf-8", "citation mark of the chat ('[cite: 3]'), written as it came"),
+        ("b.md", "Tax [web:3]<sup>[1]</sup>.", "utf-8", ""),
+        ("b.py", 'a = "\u2067x"', "utf-8", "order the line is shown; it is written as it came"),
+        ("b.py", 'a = "é"', "cp1252", "its letters beyond ASCII are a guess, written as it came"),
+        ("b.py", 'a = "e"', "cp1252", ""),
+    ],
+)
+def test_an_edit_that_a_note_doubts_is_asked_about(
+    tmp_path: Path, path: str, text: str, charset: str, note: str
+) -> None:
     """What may be damage and has no proof was written; the model says whether it is meant."""
     with working(tmp_path, "true") as live:
-        results = answered(live, create("b.txt", "+ one\n+ two") + DONE)
-        assert "because a note doubts CREATE_FILE 'b.txt'" in results
-        assert "Note: each line begins with +, written as it came" in results
-        assert answered(live, DONE) == ""
+        results = answered(live, ("[MESSAGE]\né\n[/MESSAGE]\n" + create(path, text) + DONE).encode(charset))
+        assert (live.workspace / path).read_text() == f"{text}\n"
+        if note:
+            assert f"because a note doubts CREATE_FILE '{path}'" in results
+            assert note in results
+            results = answered(live, DONE)
+        assert results == ""
 
 
 @pytest.mark.parametrize(

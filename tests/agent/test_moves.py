@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.agent import context
 from codingagent.model.events import FileMoved
 from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
 from codingagent.model.observations import digest_of
@@ -242,6 +243,47 @@ def test_a_large_and_an_ignored_file_are_moved_and_undone(
     assert tree(workspace) == before
     assert command_line_here(home, "undo", session_id, "--redo")[0] == 0
     assert tree(workspace) == after
+
+
+RENAME = """```diff
+diff --git a/b.txt b/n.txt
+similarity index 60%
+rename from b.txt
+rename to n.txt
+--- a/b.txt
++++ b/n.txt
+@@ -1 +1 @@
+-{}
++n
+```
+"""
+B_EDIT = '[EDIT_FILE path="b.txt"]\n<<<<<<< SEARCH\nb\n=======\nb2\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+
+
+@each_row(
+    ("name", "answer", "made"),
+    [
+        ("one", RENAME.format("b"), ("n.txt", "n\n")),
+        ("two", B_EDIT + RENAME.format("b2"), ("n.txt", "n\n")),
+        ("neither", RENAME.format("x"), ("b.txt", "b\n")),
+        ("first", B_EDIT + RENAME.format("x"), ("b.txt", "b2\n")),
+    ],
+)
+def test_a_file_that_moves_with_changes_is_changed_and_moved_or_neither(
+    name: str, answer: str, made: tuple[str, str], tmp_path: Path
+) -> None:
+    """Also where an edit before them has changed the file; and so a rehearsal says it."""
+    (home := tmp_path / name / "workspace").mkdir(parents=True)
+    lay(home)
+    person = context.Person(lambda _: None, accepts_formats=True)
+    with plain_session(home.parent, person=person) as live:
+        rehearsed = [*live.conversation.rehearsed(answer.encode())]
+        said = live.answer(answer)
+        path, text = made
+        assert [p.name for p in home.glob("[bn].txt")] == [path]
+        assert (home / path).read_text() == text
+        assert ("was not moved to 'n.txt', because its changes" in said) is (path == "b.txt")
+        assert name == "first" or bool(rehearsed[-1].fault) is (path == "b.txt")
 
 
 def test_what_the_chat_knew_of_a_file_goes_along(

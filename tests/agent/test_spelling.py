@@ -35,6 +35,7 @@ NAMES = [
     ("it's a-b.txt", "it’s a\u2011b.txt"),
     ("l’été/a&b.txt", "l'été/a&amp;b.txt"),
     ("a.txt", "`a.txt`"),
+    ("src/a.txt", "src/a.txt,"),
 ]
 
 
@@ -148,6 +149,32 @@ def test_what_an_answer_makes_is_known_to_the_rest_of_it(tmp_path: Path) -> None
     )
     _, after, _ = answered(tmp_path, {}, reply)
     assert after == {"Sub/new.txt": "again\n"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "made"),
+    [
+        ('[CREATE_FILE path="workspace/src/a.txt"]\nnew\n[/CREATE_FILE]\n', ""),
+        ('[CREATE_FILE path="b/src/a.txt"]\nnew\n[/CREATE_FILE]\n', ""),
+        ('[CREATE_FILE path="path/to/src/a.txt"]\nnew\n[/CREATE_FILE]\n', ""),
+        (
+            '[RUN_COMMAND]mkdir b[/RUN_COMMAND]\n[CREATE_FILE path="b/src/a.txt"]\nnew\n[/CREATE_FILE]\n',
+            "b/src/a.txt",
+        ),
+        ('[CREATE_FILE path="lib/src/a.txt"]\nnew\n[/CREATE_FILE]\n', "lib/src/a.txt"),
+        ('[CREATE_FILE path="b/src/new.txt"]\nnew\n[/CREATE_FILE]\n', "b/src/new.txt"),
+    ],
+)
+def test_a_file_below_a_name_of_the_workspace_is_asked_about(tmp_path: Path, reply: str, made: str) -> None:
+    """No twin of it is made."""
+    said, after, _ = answered(tmp_path, {"src/a.txt": TEXT}, reply)
+    assert after == {"src/a.txt": TEXT} | ({made: "new\n"} if made else {})
+    assert bool(made) is not ("write 'src/a.txt', or make that folder first" in said)
+
+
+def test_a_file_may_move_below_such_a_name(tmp_path: Path) -> None:
+    reply = '[MOVE_FILE path="src/a.txt" to="workspace/src/a.txt"]\n'
+    assert answered(tmp_path, {"src/a.txt": TEXT}, reply)[1] == {"workspace/src/a.txt": TEXT}
 
 
 def test_the_sharp_s_is_a_letter_of_its_own(tmp_path: Path) -> None:

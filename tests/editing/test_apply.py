@@ -165,23 +165,6 @@ def test_a_search_changes_one_place_or_nothing(
     assert after[start + 1 :] == (end.join(lines) + (end if ended and lines else "")).split(end)[stop:]
 
 
-@each_row(
-    ("text", "expected"),
-    [
-        ("", False),
-        ("a", False),
-        ("a\r\n", True),
-        ("a\r\nb", True),
-        ("a\r\nb\n", False),
-        ("a\n", False),
-        ("a\rb", False),
-    ],
-)
-def test_a_file_is_crlf_if_all_its_line_ends_are(text: str, expected: bool) -> None:
-    """Design, tag blocks: overwriting a file whose lines all end in CRLF keeps CRLF."""
-    assert apply.is_all_crlf(text) is expected
-
-
 # --- search and replace ----------------------------------------------------------------------------
 
 

@@ -177,8 +177,7 @@ def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
     for edit in (*edit_markers.find_edits(lines), None):
         for index in range(at, len(lines) if edit is None else edit.start):
             lacks = "closing" if edit_markers.asks(lines[index]) else ""
-            lacks = lacks or ("opening" if edit_markers.answers(lines[index]) else "")
-            if lacks:
+            if lacks := lacks or "opening" * edit_markers.answers(lines[index]):
                 fault = f"it has no {lacks} marker"
                 found.append(MarkedEdit(index, index + 1, fault=fault, asks=True))
         if edit is not None:

@@ -55,6 +55,8 @@ _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fr
 _ABSENT = lazy_pattern(
     r"[ \t](?:1970-01-01|1969-12-31) [\d:.]+|[ \t]Thu Jan +0?1 [\d:]+ 1970|\((?:nonexistent|revision 0)\)"
 )
+# What ends lines that may belong to the header above them, where no fence does.
+_STARTS = ("diff ", "Index: ", "```", "~~~")
 NO_FILE = "/dev/null"
 Asked = tuple[Sequence[FileOperation], tuple[str, ...]]
 """Operations, each of which needs the one before, and notes on how they were read."""
@@ -223,11 +225,13 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
             at += 1
         else:
             break
+    unread = [each for each in found if not (each.hunks or each.fault)]
+    if unread and not fenced:
+        passed = [*takewhile(lambda line: not line.startswith(_STARTS), lines[at:end])]
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
     kind = other_kind(passed) or changes * "a difference that names no file"
     if kind := kind or ("no unified diff" if any(passed) and not found else ""):
         fault = OperationError(f"it is {kind}", advice="; send a unified one, as diff -u writes it")
-        unread = [each for each in found if not (each.hunks or each.fault)]
         for each in unread:
             each.fault = fault
         found += [] if unread else [FileDiff(start + 1, fault=fault)]
@@ -314,8 +318,11 @@ def _by_counts(
     """Read as many lines as a header says; None if that can't be what it means."""
     hunk, (old, new) = DiffPart(at, is_counted=True), counts
     while old > 0 or new > 0:
-        # A removed comment `-- x` looks like a header, too, but no other and no hunk follow it.
+        # A removed comment `-- x` looks like a header, too, but no other of that file and no hunk follow it.
         is_next = at < end and _is_header(lines, at, end) and lines[at + 1 : at + 3][-1][:2] == "@@"
+        if is_next:
+            names = {path_of(line[4:]).rpartition("/")[2] for line in lines[at : at + 2]}
+            is_next = len(names - {"null"}) == 1
         if at >= end or is_next or not hunk.take(lines[at]):
             return None
         old -= lines[at][:1] in ("-", " ", "")

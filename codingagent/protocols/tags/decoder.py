@@ -145,11 +145,6 @@ def _edit_file(values: _Values) -> Operation:
     return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
 
 
-def _move_file(values: _Values) -> Operation:
-    to = values.new_path("to")
-    return MoveFile(values.path(), to, values.flag("overwrite"))
-
-
 def _words(values: _Values) -> str:
     """Return what the person is told, without the marks of what the chat cites."""
     text = values.body.strip("\n")
@@ -183,7 +178,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
     "DELETE_FILE": lambda values: DeleteFile(values.path()),
-    "MOVE_FILE": _move_file,
+    "MOVE_FILE": lambda values: MoveFile(values.path(), values.new_path("to"), values.flag("overwrite")),
     "READ_FILE": lambda values: ReadFile(values.path(), *values.lines()),
     "RUN_COMMAND": _run_command,
     "MESSAGE": lambda values: ShowMessage(_words(values)),

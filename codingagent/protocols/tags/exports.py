@@ -14,6 +14,7 @@ from codingagent.protocols.tags import transcript
 from codingagent.protocols.tags.reply import Header
 
 _BEGINS = lazy_pattern(r'\s*(?:data: ?)?(?:\{(?!\s*"(?:protocolVersion|operations)")|\[\s*[\[{])')
+_FENCED = lazy_pattern(r"(?s)\s*(`{3,}|~{3,})[^\n`]*\n(.*)\n[ \t]*\1[`~]*\s*")
 # JSON has no such line: each of its strings is on one line, behind a quote.
 _BLOCK = lazy_pattern(r"(?m)^[ \t]*\[/?[A-Z]+(?:_[A-Z]+)?\b")
 _WRITER = lazy_pattern(r'"(?:role|sender|from)"\s*:\s*"(?:assistant|model|user|human|system|gpt|ai|bot)"')
@@ -28,10 +29,12 @@ def answer_in(text: str, session_id: str, sequence: int) -> str:
 
     Without one, the last text that names any request. UsageError if there is none.
     """
-    if not _BEGINS.match(text) or _BLOCK.search(text):
+    fenced = _FENCED.fullmatch(text)
+    export = text if fenced is None else fenced[2]
+    if not _BEGINS.match(export) or _BLOCK.search(export):
         return text
     try:
-        texts = [*_messages(_parsed(text))]
+        texts = [*_messages(_parsed(export))]
     except (ValueError, RecursionError):
         texts = []
     if not texts and not _WRITER.search(text):

@@ -5,6 +5,7 @@ trace: so each body of such an answer is asked for again, but those in a code bl
 """
 
 import re
+from collections import Counter
 from itertools import pairwise
 
 from codingagent.editing import file_kinds, syntax_check
@@ -35,8 +36,8 @@ _BLANKS = lazy_pattern(r"\n((?:[ \t]*\n)+)(.?)")
 _DEFINES = lazy_pattern(
     r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"
     r"(?:def|class|func|function|fn|type|interface|struct|impl|enum) "
-    r"|[.\w-]+:(?!=)"
 )
+_TARGET = lazy_pattern(r"[.\w-]+:(?!=)")
 _ITEM = lazy_pattern(r"(?:[-*+]|\d+[.)]) ")
 _ENDS_PART = lazy_pattern(r"[ \t}]|(?:import|from|use|#include|package) ")
 _SEARCH = lazy_pattern(r"^[ \t]*<{3,}[ \t]*SEARCH\b", re.MULTILINE)
@@ -60,8 +61,9 @@ def doubt(mended: RepairedAnswer) -> None:
         said = mended.notes_of.get(block.line, ())
         if block.body and file_kinds.is_prose(path_of(block)) and any(Damage.QUOTES.value in n for n in said):
             proofs.setdefault(block.line, "its tag has typographic quotes")
-    if blocks and not proofs and _is_doubled(mended.text, blocks):
-        proofs = dict.fromkeys((b.line for b in blocks if b.body), "its blank lines are doubled")
+    bodies = [block for block in blocks if block.body and not _is_meant(block)]
+    if bodies and not proofs and _is_doubled(mended.text, bodies):
+        proofs = dict.fromkeys((block.line for block in bodies), "its blank lines are doubled")
     if not proofs:
         return
     line, why = next(iter(proofs.items()))
@@ -82,8 +84,8 @@ def _proof(block: Block, *, in_code: bool) -> str:
     path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
-    is_markdown = file_kinds.ending(path) in ("md", "markdown", "mdx")
-    if _is_halved(block.body, path, is_markdown=is_markdown):
+    is_markdown = _is_markdown(path)
+    if _is_halved(block.body, path):
         return "a $ stands alone where $$ belongs"
     if block.name == "EDIT_FILE":
         is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
@@ -102,30 +104,35 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "its indentation is gone"
     if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
         return "it holds letters of a typeset formula"
-    if len(words) == len(lines) and _is_crowded(words, path, is_markdown=is_markdown):
+    if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
-    if is_markdown and _has_rendered_table(words):
+    if is_markdown and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
         return "its table has tabs in place of its marks"
     return ""
 
 
-def _is_halved(body: str, path: str, *, is_markdown: bool) -> bool:
+def _is_markdown(path: str) -> bool:
+    return file_kinds.ending(path) in ("md", "markdown", "mdx")
+
+
+def _is_halved(body: str, path: str) -> bool:
     """Return whether a formula, or a variable of a shell's loop in a recipe, has $ for $$."""
     if file_kinds.is_makefile(path) and (loop := _LOOP.search(body)) is not None:
         return re.search(rf"(?<!\$)\$\{{?{loop[1]}\b", body) is not None
-    return (is_markdown or path.endswith(".tex")) and _HALVED.search(body) is not None
+    return (_is_markdown(path) or path.endswith(".tex")) and _HALVED.search(body) is not None
 
 
-def _is_crowded(words: list[str], path: str, *, is_markdown: bool) -> bool:
+def _is_crowded(words: list[str], path: str) -> bool:
     """Return whether a part begins right behind another one, as nobody writes it throughout a file."""
     is_long = len(words) >= _FEWEST_LINES
-    if is_markdown:
+    if _is_markdown(path):
         headings = sum(line.startswith("#") for line in words)
         has_end = any(_ITEM.match(a) and b[:1].isalpha() for a, b in pairwise(words))
         return headings > 0 if has_end else headings > 1 and is_long
     if not is_long or not file_kinds.is_program(path) or file_kinds.ending(path) in ("yml", "yaml"):
         return False
-    return any(_ENDS_PART.match(a) and _DEFINES.match(b) for a, b in pairwise(words))
+    defines = _TARGET if file_kinds.is_makefile(path) else _DEFINES
+    return any(_ENDS_PART.match(a) and defines.match(b) for a, b in pairwise(words))
 
 
 def _is_flat(words: list[str], path: str) -> bool:
@@ -153,18 +160,18 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
 
     Two before a line of Python that is not indented say nothing.
     """
-    found = [(match, path_of(block)) for block in blocks for match in _BLANKS.finditer(block.body)]
+    found = [
+        (match[1].count("\n"), match[2], path_of(block))
+        for block in blocks
+        for match in _BLANKS.finditer(block.body)
+    ]
     pythons = sum(
-        match[1].count("\n") == 2 and not match[2].isspace() and file_kinds.is_python(path)
-        for match, path in found
+        count == 2 and not behind.isspace() and file_kinds.is_python(path) for count, behind, path in found
     )
-    # A plain text may have its parts so.
-    bodies = [match[1].count("\n") for match, path in found if file_kinds.ending(path) != "txt"]
-    whole = [match[1].count("\n") for match in _BLANKS.finditer(text.strip())]
+    # A text for people may have its parts so; nobody writes Markdown so.
+    spared = Counter(n for n, _, path in found if file_kinds.is_prose(path) and not _is_markdown(path))
+    bodies = Counter(count for count, *_ in found) - spared
+    whole = Counter(match[1].count("\n") for match in _BLANKS.finditer(text.strip())) - spared
     return any(
-        len(runs) > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
+        runs.total() > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
     )
-
-
-def _has_rendered_table(words: list[str]) -> bool:
-    return any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words))

@@ -27,7 +27,7 @@ _THOUGHT = lazy_pattern(
 # What ends a draft, all of it before: the final channel of a model that writes several, or its last thought.
 _FINAL = lazy_pattern(
     r"(?:<\|start\|>assistant)?<\|channel\|?>[ \t]*final\b[^\n<\[]*(?:<\|message\|?>)?"
-    r"|(?i:<\|END_(?:OF_)?(?:THINKING|THOUGHT)\|>)|<unused95>|^assistantfinal(?![a-z])"
+    r"|(?i:<\|END_(?:OF_)?(?:THINKING|THOUGHT)\|>)|<unused95>|<channel\|>|^assistantfinal(?![a-z])"
     r"|^(?:\.{3}|…) ?done thinking\.?$",
     re.MULTILINE,
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Literal
 
 from msgspec import Struct
@@ -22,9 +22,7 @@ from codingagent.model.operations import (
     LineRange,
     MoveFile,
     Operation,
-    ReadFile,
     RunCommand,
-    ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
@@ -238,37 +236,11 @@ def _beside(mended: RepairedAnswer) -> str:
 
 
 def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Problem]:
-    """Yield items, a hundred or more edits of one file as one, in the place of the first of them.
-
-    Between them are only edits of others and what neither changes files nor looks at them before the next
-    request. Edits of one file are never put in another order.
-    """
-    run: list[Step | Problem] = []
-    for item in items:
-        run.append(item)
-        if isinstance(item, Step) and not isinstance(item.operation, EditFile | ReadFile | ShowMessage):
-            yield from _joined(run)
-            run.clear()
-    yield from _joined(run)
-
-
-def _joined(run: Sequence[Step | Problem]) -> Iterator[Step | Problem]:
-    of_path: dict[str, list[Step]] = {}
-    row_of: dict[int, list[Step]] = {}
-    for at, item in enumerate(run):
-        if not (isinstance(item, Step) and isinstance(item.operation, EditFile)):
-            continue
-        row = of_path.get(item.operation.path)
-        if row is None or _target_of(row[0]) is None or _target_of(row[0]) != _target_of(item):
-            row = of_path[item.operation.path] = []
-        row.append(item)
-        row_of[at] = row
-    for at, item in enumerate(run):
-        row = row_of.get(at, [])
-        if len(row) < _EDITS_IN_A_ROW:
-            yield item
-        elif item is row[0]:
-            yield _as_one(row)
+    """Yield items, a hundred or more edits of one file that follow one another as one."""
+    for target, group in groupby(items, _target_of):
+        row = [*group]
+        steps = [each for each in row if isinstance(each, Step)]
+        yield from row if target is None or len(row) < _EDITS_IN_A_ROW else (_as_one(steps),)
 
 
 def _as_one(row: Sequence[Step]) -> Step:
@@ -280,11 +252,11 @@ def _as_one(row: Sequence[Step]) -> Step:
     return replace(row[0], operation=edit, names=(*names,), notes=(*notes, _AS_ONE.format(len(row))))
 
 
-def _target_of(step: Step) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
+def _target_of(item: Step | Problem) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
     """Return what edits by lines share that may be joined; None: it is none of them."""
-    edit = step.operation
-    if isinstance(edit, EditFile) and edit.parts and not step.id:
-        return replace(edit, change=()), edit.arrival, step.foreign
+    edit = item.operation if isinstance(item, Step) and not item.id else None
+    if isinstance(item, Step) and isinstance(edit, EditFile) and edit.parts:
+        return replace(edit, change=()), edit.arrival, item.foreign
     return None
 
 

@@ -571,6 +571,13 @@ PAIR = "def f():\n    x = 1\n    return x\n\n\ndef g():\n    x = 2\n    return x
         ),
         ("@@ -2,2 +2,3 @@\n b\n c\n+d\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n", ""),
         ("@@ -1,2 +1,3 @@\n+a\n b\n c\n", "a\nb\nc\n", "a\nb\nc\n", ""),
+        ("@@ -1 +0,0 @@\n-a\n", "a", None, "may be done already"),
+        ("@@ -0,0 +1 @@\n+a\n", "a", None, "may be done already"),
+        ("@@ -2 +1,0 @@\n-a\n\\ No newline at end of file\n", "a\n", None, "may be done already"),
+        ("@@ -2 +1,0 @@\n-a\n", "a\n", None, "may be done already"),
+        ("@@ -3 +2,0 @@\n-a\n", "a\nb\na\nc\n", "a\nb\nc\n", ""),
+        ("@@ -1 +1 @@\n-a\n+b\n", "a", "b", ""),
+        ("@@ -1 +1 @@\n--- w\n+++ v\n@@ -3 +2,0 @@\n-c\n", "-- w\nb\nc\n", "++ v\nb\n", ""),
         ("@@ -9,3 +9,3 @@\n the top\n-b\n+beta\n the end\n", "the top\nbeta\nthe end\n" * 2, None, ""),
     ],
 )

@@ -109,6 +109,11 @@ def test_what_one_body_shows_makes_the_others_doubtful(tmp_path: Path, blocks: s
         'path="R.md"]\n# T\n## 1.0\n- a\n## 0.9\n- c\n',
         'path="Makefile"]\nd = x\na:\n\tfor f in $d; do echo $$f $(f); done\n',
         'path="a.tex"]\nLet $x$ cost \\$ 5.\n$$\nx\n$$\n',
+        'path="a.md" unchecked="true"]\none\n\n\ntwo\n\n\nthree\n\n\nfour\n',
+        'path="a.txt"]\none\n\n\ntwo\n\n\nthree\n\n\nfour\n',
+        'path="a.rst"]\nOne\n===\n\n\nTwo\n===\n\n\nThree\n=====\n',
+        'path="a.c"]\n#ifdef A\nint f(int a)\n{\n    a++;\nagain:\n    a++;\n    goto again;\n}\n#endif\n',
+        'path="a.css"]\n' + ".a {\n  x: y;\n}\n.a:hover {\n  x: z;\n}\n" * 2,
         'path="a.py"]\nclass A:\n    """A."""\n\n    def f(self):\n        return 1\n\n\nx = 1\n\n\ny = 1\n',
     ],
 )
@@ -230,6 +235,7 @@ def new(folder: Path, name: str) -> Path:
     [
         "<|end|><|start|>assistant<|channel|>final<|message|>",
         "<|channel>final\n",
+        "<channel|>",
         "assistantfinal",
         "<|END_THINKING|>",
         "...done thinking.\n\n",

