@@ -92,7 +92,9 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "the markers of its edit are gone" if is_torn and not in_code else ""
     lines = block.body.removesuffix("\n").split("\n")
     words = [line for line in lines if line.strip()]
-    if not file_kinds.is_prose(path) and _is_flat(words, path):
+    # In a code block all of it goes, or none.
+    is_kept = in_code and any(map(blanks, words))
+    if not (is_kept or file_kinds.is_prose(path)) and _is_flat(words, path):
         return "its indentation is gone"
     if is_markdown and _QUOTE_MARK.search(block.body):
         return "its quote marks are HTML entities"

@@ -124,6 +124,18 @@ def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        'path="a.tcl"]\nnamespace eval x {\n\ta {\n\n\t-b c\n\t}\n\td {\n\n\t-e f\n\t}\n}\n',
+        'path="a.diff"]\n--- a\n+++ b\n@@ -1,4 +1,3 @@\n if (a) {\n-  b\n }\n if (c) {\n+  d\n }\n',
+    ],
+)
+def test_in_a_code_block_all_indentation_is_gone_or_none(tmp_path: Path, body: str) -> None:
+    done = execute(f"````\n{PREFIX}[CREATE_FILE {body}[/CREATE_FILE]\n{DONE}````\n", {}, tmp_path)
+    assert [data.decode() for data in done.files.values()] == [body.partition("]\n")[2]]
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ('1[CREATE_FILE path="a.txt"]\n2words\n3[/CREATE_FILE]', "was read as prose"),
