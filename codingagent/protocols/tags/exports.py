@@ -62,10 +62,9 @@ def _messages(value: Any) -> Iterator[str]:
             value = {**value, "mapping": _branch(nodes, value.get("current_node"))}
         elif value.get("messages"):
             value = {**value, "history": None}  # the same, with all branches
-        elif isinstance(at := value.get("currentlySelected"), int) and isinstance(
-            value.get("versions"), list
-        ):
-            value = {"versions": value["versions"][at : at + 1]}
+        chosen, versions = value.get("currentlySelected"), value.get("versions")
+        if isinstance(chosen, int) and isinstance(versions, list):
+            value = {"versions": versions[chosen : chosen + 1]}
         writer = next((value[key] for key in _WRITERS if value.get(key)), None)
         writer = writer.get("role") if isinstance(writer, dict) else writer
         if (is_person := value.get("isCreatedByUser")) is not None:

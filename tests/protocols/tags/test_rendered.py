@@ -264,6 +264,13 @@ def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) 
     assert any("with 2 blocks in it that were not executed" in note for note in done.notes)
 
 
+def test_two_edits_may_put_a_fence_round_lines(tmp_path: Path) -> None:
+    edit = '[EDIT_FILE path="a.md"]\n<<<<<<< SEARCH\n{0}\n=======\n{1}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    edits = edit.format("make all", "```\nmake all") + edit.format("make test", "make test\n```")
+    done = execute(f"{PREFIX}{edits}{DONE}", {"a.md": b"# T\n\nmake all\nmake test\n"}, tmp_path)
+    assert done.files == {"a.md": b"# T\n\n```\nmake all\nmake test\n```\n"}
+
+
 def test_a_fence_of_its_own_is_part_of_a_text(tmp_path: Path) -> None:
     body = "# T\n\n```sh\nls\n```\n"
     done = execute(
