@@ -289,6 +289,19 @@ EXPORTS: dict[str, Callable[..., object]] = {
         "candidates": [{"content": {"role": "model", "parts": [{"text": turns[-1]}]}}]
     },
     "generate": lambda *turns: {"model": "m", "response": turns[-1], "done": True},
+    "LM Studio": lambda *turns: {
+        "messages": [
+            {"versions": [each, {**each, "content": BRANCH}], "currentlySelected": 0}
+            for each in _said(*turns)
+        ]
+    },
+    "LibreChat": lambda *turns: {
+        "messages": [
+            {"sender": "M", "isCreatedByUser": at % 2 == 0, "text": turn}
+            for at, turn in enumerate(turns[:-1])
+        ]
+        + [{"sender": "User", "text": "q", "children": [{"sender": "bot", "text": turns[-1]}]}]
+    },
     "shared": lambda *turns: {"conversations": [{"from": "gpt", "value": turns[-1]}]},
 }
 

@@ -99,18 +99,13 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
 
 
 def _without_extra_fence(case: BodyCase) -> list[str] | None:
-    """Return the lines after a bare fence that is never closed, while all others in them are."""
+    """Return the lines of a file after a bare fence that is never closed, while all others in them are."""
     lines = [*itertools.dropwhile(lambda line: not line.strip(), case.lines)]
-    if len(lines) < 2 or lines[0].strip(" \t`~") or not is_fence(lines[0]):
+    # In a fence of its own no chat has put another round it.
+    may_be_odd = case.is_whole and not case.arrival.in_code and len(lines) > 1
+    if not may_be_odd or lines[0].strip(" \t`~") or not is_fence(lines[0]):
         return None
-    if case.is_whole:
-        # In a fence of its own no chat has put another round it.
-        is_open = not case.arrival.in_code and depth_after(lines[1:], lines[0]) == 0
-        return lines[1:] if is_open else None
-    there = case.ground.file.once(is_fence, lambda lines: sum(map(is_fence, lines)))
-    gone = sum(map(is_fence, case.ground.replaced))
-    with_all = there - gone + sum(map(is_fence, lines))
-    return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
+    return lines[1:] if depth_after(lines[1:], lines[0]) == 0 else None
 
 
 def _first_line(lines: Sequence[str]) -> str:

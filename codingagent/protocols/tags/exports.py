@@ -62,12 +62,17 @@ def _messages(value: Any) -> Iterator[str]:
             value = {**value, "mapping": _branch(nodes, value.get("current_node"))}
         elif value.get("messages"):
             value = {**value, "history": None}  # the same, with all branches
+        chosen, versions = value.get("currentlySelected"), value.get("versions")
+        if isinstance(chosen, int) and isinstance(versions, list):
+            value = {"versions": versions[chosen : chosen + 1]}
         writer = next((value[key] for key in _WRITERS if value.get(key)), None)
         writer = writer.get("role") if isinstance(writer, dict) else writer
+        if (is_person := value.get("isCreatedByUser")) is not None:
+            writer = "user" if is_person else "model"  # which may have any name
         if isinstance(writer, str) and (text := _text(value)):
             if writer.lower() in _MODELS:
                 yield text
-            return
+            value = {"children": value.get("children")}
         value = [*value.values()]
         # Some APIs say of nobody that he wrote it.
         yield from (each for each in value if isinstance(each, str) and "[REPLY" in each)

@@ -92,7 +92,9 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "the markers of its edit are gone" if is_torn and not in_code else ""
     lines = block.body.removesuffix("\n").split("\n")
     words = [line for line in lines if line.strip()]
-    if not file_kinds.is_prose(path) and _is_flat(words, path):
+    # In a code block all of it goes, or none.
+    is_kept = in_code and any(map(blanks, words))
+    if not (is_kept or file_kinds.is_prose(path)) and _is_flat(words, path):
         return "its indentation is gone"
     if is_markdown and _QUOTE_MARK.search(block.body):
         return "its quote marks are HTML entities"
@@ -160,14 +162,8 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
 
     Two before a line of Python that is not indented say nothing.
     """
-    found = [
-        (match[1].count("\n"), match[2], path_of(block))
-        for block in blocks
-        for match in _BLANKS.finditer(block.body)
-    ]
-    pythons = sum(
-        count == 2 and not behind.isspace() and file_kinds.is_python(path) for count, behind, path in found
-    )
+    found = [(m[1].count("\n"), m[2], path_of(b)) for b in blocks for m in _BLANKS.finditer(b.body)]
+    pythons = sum(n == 2 and not behind.isspace() and file_kinds.is_python(path) for n, behind, path in found)
     # A text for people may have its parts so; nobody writes Markdown so.
     spared = Counter(n for n, _, path in found if file_kinds.is_prose(path) and not _is_markdown(path))
     bodies = Counter(count for count, *_ in found) - spared

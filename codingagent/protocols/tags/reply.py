@@ -254,8 +254,7 @@ def _as_one(row: Sequence[Step]) -> Step:
 
 def _target_of(item: Step | Problem) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
     """Return what edits by lines share that may be joined; None: it is none of them."""
-    edit = item.operation if isinstance(item, Step) and not item.id else None
-    if isinstance(item, Step) and isinstance(edit, EditFile) and edit.parts:
+    if isinstance(item, Step) and isinstance(edit := item.operation, EditFile) and edit.parts and not item.id:
         return replace(edit, change=()), edit.arrival, item.foreign
     return None
 

@@ -124,6 +124,18 @@ def test_what_people_write_is_taken(tmp_path: Path, body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        'path="a.tcl"]\nnamespace eval x {\n\ta {\n\n\t-b c\n\t}\n\td {\n\n\t-e f\n\t}\n}\n',
+        'path="a.diff"]\n--- a\n+++ b\n@@ -1,4 +1,3 @@\n if (a) {\n-  b\n }\n if (c) {\n+  d\n }\n',
+    ],
+)
+def test_in_a_code_block_all_indentation_is_gone_or_none(tmp_path: Path, body: str) -> None:
+    done = execute(f"````\n{PREFIX}[CREATE_FILE {body}[/CREATE_FILE]\n{DONE}````\n", {}, tmp_path)
+    assert [data.decode() for data in done.files.values()] == [body.partition("]\n")[2]]
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ('1[CREATE_FILE path="a.txt"]\n2words\n3[/CREATE_FILE]', "was read as prose"),
@@ -250,6 +262,13 @@ def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) 
     assert done.files == {"b.txt": b"2\n"}
     assert done.acts == [("finished",)]
     assert any("with 2 blocks in it that were not executed" in note for note in done.notes)
+
+
+def test_two_edits_may_put_a_fence_round_lines(tmp_path: Path) -> None:
+    edit = '[EDIT_FILE path="a.md"]\n<<<<<<< SEARCH\n{0}\n=======\n{1}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    edits = edit.format("make all", "```\nmake all") + edit.format("make test", "make test\n```")
+    done = execute(f"{PREFIX}{edits}{DONE}", {"a.md": b"# T\n\nmake all\nmake test\n"}, tmp_path)
+    assert done.files == {"a.md": b"# T\n\n```\nmake all\nmake test\n```\n"}
 
 
 def test_a_fence_of_its_own_is_part_of_a_text(tmp_path: Path) -> None:
