@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from codingagent.editing import file_kinds
 from codingagent.editing.file_kinds import AS_CODE, TextState
@@ -35,11 +35,6 @@ class FileLines(list[str]):
         """Where something was found last: the next edit is likely to be below."""
         self._parsed = 0
 
-    @classmethod
-    def of(cls, lines: Sequence[str]) -> Self:
-        """Return the same lines if they are such already."""
-        return lines if isinstance(lines, cls) else cls(lines)
-
     def put(self, start: int, end: int, new: Sequence[str]) -> None:
         """Put lines in the place of those from `start` to before `end`."""
         found = self.__dict__
@@ -56,7 +51,7 @@ class FileLines(list[str]):
         self._common.clear()
         self[start:end] = new
 
-    def once(self, what: Hashable, work: Callable[[Self], T]) -> T:
+    def once(self, what: Hashable, work: Callable[["FileLines"], T]) -> T:
         """Return what some work says of the file, as it was when that was asked for first."""
         if what not in self._facts:
             self._facts[what] = work(self)
