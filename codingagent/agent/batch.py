@@ -33,6 +33,7 @@ from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
+from codingagent.workspace.workspace import TELLING
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import GitListing
@@ -107,14 +108,15 @@ class Execution:
                     held.add(real(change.path, follow_last=change.follows))
             self.checkpointer.before(held)
         self._edits.clear()
-        numbered = (each for each in self._operations(items) if isinstance(each, EditFile))
+        edits = [each for each in items if isinstance(each, Step) and isinstance(each.operation, EditFile)]
+        numbered = (each for each in self._operations(edits) if isinstance(each, EditFile))
         paths = {each.path for each in numbered if each.ranges}
         self._counted = {path: file_operations.text_counted(self.context, path) for path in paths}
         for event in self.session.results:
             self._note(event)
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
-            self.context.workspace.check()
+            self.context.workspace.check_root()
             self._perform(index, items)
             told()
         if not self.session.protected_found:
@@ -335,8 +337,11 @@ class Execution:
     def _note(self, event: events.Event) -> None:
         if EVERYWHERE in event.changes:
             self._spellings = Spellings(self.context.workspace)
+            self.context.workspace.forget()
         for path in changed_paths((event,)):
             self._spellings.add(path)
+            if path.endswith(TELLING):
+                self.context.workspace.forget()
         if isinstance(event, events.FileCreated):
             for kept in (self._edits, self._counted):
                 kept.pop(event.path, None)

@@ -81,8 +81,7 @@ def plan(context: Context, order: OperationRequest, operation: FileOperation) ->
 
 def _create(context: Context, order: OperationRequest, operation: CreateFile) -> Plan | events.Event:
     workspace, path = context.workspace, operation.path
-    workspace.check_writable(path)
-    exists = workspace.exists(path)
+    exists = workspace.check_writable(path)
     # Of a file too large to read, the beginning is enough: only its line ends matter here.
     seen = workspace.read(path, whole=False) if exists else None
     old = None if seen is None else workspace.text(path, seen.data)

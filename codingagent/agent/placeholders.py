@@ -162,6 +162,8 @@ def leaks(context: Context, names: tuple[str, ...], *files: Texts) -> tuple[tupl
                 reason = f"it writes {each.name} into '{path}' where the chat would see the value"
                 grant = f"{each.name} may be seen in '{path}'"
                 asked += (Ask(("secrets.shown",), (reason,), (grant,)),)
+    if not any(each.old for each in files):
+        return asked, ()
     read = reader(context.workspace, *(real(context, each.path) for each in files))
     gone, lost = _lost(vault, files, read)
     return (*asked, *lost), tuple(map(_LOST.format, gone))

@@ -103,8 +103,8 @@ class Secrecy:
         match record:
             case entries.OperationStarted():  # what it is about to do is told once it is done
                 record = replace(record, changes=(), event=None)
-            case entries.OperationEnded():
-                record = replace(record, event=self.event(record.event))
+            case entries.OperationEnded(event=FileFetched() as event):
+                record = replace(record, event=self.event(event))
             case entries.TurnEnded() if session.is_complete:  # told with what failed, and its end
                 told = (each if _is_quiet(each) else self.event(each) for each in session.results)
                 session = replace(session, results=tuple(told))

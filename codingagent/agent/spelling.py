@@ -43,6 +43,9 @@ class Spellings:
 
         Names that nothing on disk has, in no spelling, stay as they are. OperationError if it leads outside.
         """
+        folder, _, last = path.rpartition("/")
+        if _key(last) not in self._listed.get(folder, {_key(last): []}):
+            return [path]  # a new name in a folder that was listed
         if not _FINDS_ANY_SPELLING and self._workspace.exists(path):
             return [path]
         found, names = [""], path.split("/")

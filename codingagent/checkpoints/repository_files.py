@@ -61,6 +61,8 @@ def gives_git_programs(path: str, holds: Holds) -> bool:
     """Return whether a file that is written there is such a file, or makes a folder above a repository."""
     parts = path.split("/")
     for number, name in enumerate(parts):
+        if name.casefold() not in _MARKS:
+            continue
         folder = "/".join(parts[:number])
 
         def has(at: str, what: str, folder: str = folder, name: str = name) -> bool:
@@ -134,6 +136,10 @@ def _programs(root: str, place: str) -> Iterator[str]:
                         yield path
                 elif each.name in (*_PROGRAMS, *_FOLDERS) or (inner[-1], each.name) == _ATTRIBUTES:
                     yield path
+
+
+# What one that is no `.git` is known by, in small letters.
+_MARKS = ("head", "objects", "refs", "commondir")
 
 
 def _is_repository(folder: str, holds: Holds) -> bool:

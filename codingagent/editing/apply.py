@@ -51,33 +51,39 @@ def has_markers(body: str) -> bool:
 def read_replacements(body: str) -> tuple[Replacement, ...]:
     """Read the SEARCH/REPLACE blocks of an edit: the markers of a block have one length, seven or more."""
     lines = places.split(body)
+    bare = [line.rstrip(" \t") for line in lines]
     replacements: list[Replacement] = []
     at = 0
     while at < len(lines):
-        if (opened := _OPEN.fullmatch(lines[at])) is None:
+        if (opened := _OPEN.fullmatch(bare[at])) is None:
             at += 1
-            if lines[at - 1].strip():
+            if bare[at - 1].strip():
                 raise OperationError(
                     f"Line {at} of the body is outside of SEARCH/REPLACE", advice=f"; {_HOW}"
                 )
             continue
-        replacement, at = _read_replacement(lines, at, len(opened[1]))
+        replacement, at = _read_replacement(lines, bare, at, len(opened[1]))
         replacements.append(replacement)
     if not replacements:
         raise OperationError("No SEARCH/REPLACE and no line numbers", advice=f"; {_HOW}")
     return tuple(replacements)
 
 
-def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replacement, int]:
-    """Read the block that opens at `at`; return it and the index of the line after it."""
-    marks = ((i, lines[i].rstrip(" \t")) for i in range(at + 1, len(lines)))
-    close = next((i for i, mark in marks if mark == ">" * length + " REPLACE"), None)
-    opened = filter(None, map(_OPEN.fullmatch, lines[at + 1 : close]))
-    if close is None or any(len(each[1]) == length for each in opened):
+def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -> tuple[Replacement, int]:
+    """Read the block that opens at `at`; return it and the index of the line after it.
+
+    `bare` are the lines without the blanks at their ends.
+    """
+    try:
+        close = bare.index(">" * length + " REPLACE", at + 1)
+    except ValueError:
+        close = 0
+    inside = bare[at + 1 : close]
+    if not close or bare[at] in inside:
         raise OperationError(
             f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE", advice=f"; {_HOW}"
         )
-    middles = [i for i in range(at + 1, close) if lines[i].rstrip(" \t") == "=" * length]
+    middles = [i for i, line in enumerate(inside, at + 1) if line == "=" * length]
     end = close
     if len(middles) == 2 and edit_markers.is_doubled(lines, at, middles[1], close):
         end = middles.pop()

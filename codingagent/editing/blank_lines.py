@@ -19,6 +19,8 @@ def fault_in(lines: list[str], ground: ReplacedLines, *, is_spaced: bool) -> str
     `is_spaced` means that a blank line follows each line of the answer, its tags too.
     """
     old = list(ground.replaced)
+    if lines and all(map(str.strip, lines)) and all(map(str.strip, old)):
+        return ""
     if is_spaced and not any(map(str.strip, lines[::2])) and lines[1::2] != old:
         return "a blank line follows each line, including the tags"
     was, now = _gaps(old), _gaps(lines)
@@ -35,12 +37,12 @@ def fault_in(lines: list[str], ground: ReplacedLines, *, is_spaced: bool) -> str
 
 def are_doubled(new: Sequence[str], ground: ReplacedLines) -> bool:
     """Return whether all blank lines of a part are in twos, and those of the file before such lines never."""
-    now = _runs(new, ground.path)
+    now = [] if all(map(str.strip, new)) else _runs(new, ground.path)
     if not now or any(count % 2 for count, _ in now):
         return False
     was = _runs(ground.replaced, ground.path)
     fresh = [run for run in now if run not in was]
-    there = ground.file.once(_runs, partial(_runs, path=ground.path)) if fresh else []
+    there = ground.lines.once(_runs, partial(_runs, path=ground.path)) if fresh else []
     counts = [[each for each, other in there if other == sort] for _, sort in fresh]
     return any(len(c) >= _FEWEST and max(c) < run[0] for run, c in zip(fresh, counts, strict=True))
 
@@ -76,7 +78,7 @@ def bare(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
     if not spaced or "" in new or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
         return None
     text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
-    there = ground.file.once("blank", lambda lines: {x for x in lines if not x.strip(" \t")})
+    there = ground.lines.once("blank", lambda lines: {x for x in lines if not x.strip(" \t")})
     if there != {""} or spaced <= text:
         return None
     return ["" if i in spaced else line for i, line in enumerate(new)]

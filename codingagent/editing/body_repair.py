@@ -12,6 +12,7 @@ from msgspec import Struct
 from codingagent.editing import body_rules, edit_markers, file_kinds
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.file_lines import FileLines
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
@@ -36,7 +37,7 @@ class Body(Struct, frozen=True):
 
 def mend_file(body: str, path: str, arrival: BodyEvidence, old: str | None = None) -> Body:
     """Return the text of a whole file, over `old`; refuse it if what it was can't be known."""
-    lines = [] if old is None else [line.removesuffix("\r") for line in split(old)]
+    lines = FileLines(line.removesuffix("\r") for line in split(old or ""))
     return mend_lines(body, ReplacedLines(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 

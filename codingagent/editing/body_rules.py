@@ -32,6 +32,7 @@ LABEL = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 """What a code box shows above its text, with the name of its language or without."""
+_BLANKS = (" ", "\t")
 _ENDS_BLANK = lazy_pattern(r"\s$")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))", re.MULTILINE
@@ -86,14 +87,16 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         case.lines = lines
         # A label may be above a fence.
         return (_fence(case, is_first=False) if is_first else None) or lines
+    if not is_fence(_first_line(case.lines)):
+        return None
     if (rest := _without_extra_fence(case)) is not None:
         return rest
     words = [line for line in case.lines if line.strip()]
-    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
+    is_pair = len(words) > 1 and is_fence(words[-1])
     if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
         case.say(f"the body is one code fence from its first line to its last, {DOUBT}")
     is_program = case.is_whole and file_kinds.is_program(case.path)
-    if lines is None and is_program and is_fence(_first_line(case.lines)):
+    if lines is None and is_program:
         case.refuse("it begins with a code fence that ends before its last line")
     return None
 
@@ -133,6 +136,8 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
 
 
 def _numbers(case: BodyCase) -> list[str] | None:
+    if not any(line.lstrip()[:1].isdigit() for line in case.lines):
+        return None
     if (bare := line_numbers.undone(case.lines, case.ground)) is not None:
         return bare
     if what := line_numbers.fault_in(case.lines, case.ground):
@@ -171,12 +176,12 @@ def _lead(case: BodyCase) -> list[str] | None:
 
 def _trail(case: BodyCase) -> None:
     words = [line for line in case.lines if line.strip()]
-    if not words or not all(line[-1] in " \t" for line in words):
+    if not words or not words[0].endswith(_BLANKS) or not all(line.endswith(_BLANKS) for line in words):
         return
     bare = [line.rstrip() for line in case.lines]
     # No line of a program's file has any, and each new one would.
     is_odd = len(words) > 1 and file_kinds.is_program(case.path)
-    is_odd = is_odd and not case.ground.file.has(_ENDS_BLANK)
+    is_odd = is_odd and not case.ground.lines.has(_ENDS_BLANK)
     if bare != list(case.ground.replaced) and (is_odd or case.is_proven(bare)):
         case.refuse("spaces end each of its lines")
 
@@ -190,6 +195,8 @@ def _blank_lines(case: BodyCase) -> None:
 
 
 def _breaks(case: BodyCase) -> list[str] | None:
+    if not any(line.endswith(_BLANKS) for line in case.ground.replaced):
+        return None
     if any(line[-1] in " \t" for line in case.lines if line.strip()):
         return None  # no chat has taken any
     ended: dict[str, set[str]] = {}

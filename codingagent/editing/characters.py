@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.editing.file_lines import FileLines
@@ -29,30 +29,25 @@ class ReplacedLines(Struct, dict=True):
     """The lines of a file that new lines replace, or the place of new ones."""
 
     path: str
-    lines: Sequence[str] = ()
+    lines: FileLines = field(default_factory=FileLines)
     start: int = 0
     end: int = 0
     spared: str = ""
     """Text that came with the new lines, and is as the file has it."""
+    replaced: list[str] = []
 
-    @property
-    def replaced(self) -> Sequence[str]:
-        return self.lines[self.start : self.end]
-
-    @cached_property
-    def file(self) -> FileLines:
-        """All lines, and what is known of them."""
-        return FileLines.of(self.lines)
+    def __post_init__(self) -> None:
+        self.replaced = self.lines[self.start : self.end]
 
     @property
     def known(self) -> frozenset[str]:
         """The lines of the file that can't be in a text by chance."""
-        return self.file.once("known", lambda lines: frozenset(x for x in lines if len(x.strip()) > 3))
+        return self.lines.once("known", lambda lines: frozenset(x for x in lines if len(x.strip()) > 3))
 
     @property
     def text_there(self) -> frozenset[int]:
         """The indexes of lines of the file that begin within a string or comment of several lines."""
-        return self.file.once("text", lambda lines: file_kinds.lines_of_text(lines, self.path))
+        return self.lines.once("text", lambda lines: file_kinds.lines_of_text(lines, self.path))
 
     @cached_property
     def parses(self) -> bool | None:
@@ -68,13 +63,13 @@ class ReplacedLines(Struct, dict=True):
         return self._is_valid([*self.lines[: self.start], *new, *self.lines[self.end :]])
 
     def _is_valid(self, lines: Sequence[str]) -> bool | None:
-        if not syntax_check.is_known(self.path, lines[0] if lines else "") or not self.file.may_parse():
+        if not syntax_check.is_known(self.path, lines[0] if lines else "") or not self.lines.may_parse():
             return None
         return syntax_check.parses(self.path, joined(lines))
 
     def text_among(self, new: Sequence[str]) -> frozenset[int]:
         """Return the indexes of new lines that begin within a string or comment of several lines."""
-        state = self.file.state_before(self.start, self.path)
+        state = self.lines.state_before(self.start, self.path)
         return file_kinds.lines_of_text(new, self.path, state)
 
     def has(self, lines: Iterable[str]) -> bool:
@@ -151,7 +146,7 @@ class _Look:
         if self.ground.has(self.undone[i] for i in self.changed):
             return True
         is_lead = self.row.trace is chat_damage.LEADING_BLANK
-        if not is_lead or self.ground.file.has(self.row.trace):
+        if not is_lead or self.ground.lines.has(self.row.trace):
             return False
         leads = [lead for lead in map(blanks, self.ground.replaced) if lead][:1]
         return leads == [blanks(self.undone[i]) for i in self.changed[:1]]
@@ -186,7 +181,7 @@ class _Look:
     @cached_property
     def is_impossible(self) -> bool:
         """Whether a file of this kind can't hold them at these places, or is not likely to."""
-        damage, trace, path, file = self.row.damage, self.row.trace, self.path, self.ground.file
+        damage, trace, path, file = self.row.damage, self.row.trace, self.path, self.ground.lines
         if trace is chat_damage.LEADING_BLANK:
             return self._is_odd_indentation()
         parses = self.ground.parses_with(self.new)
@@ -228,7 +223,7 @@ class _Look:
         within = self.ground.text_among(self.new)
         if text_trace is chat_damage.ESCAPE or not file_kinds.is_code(self.path):
             is_odd = file_kinds.is_makefile(self.path) and _ESCAPED_NAME.search(text, 1) is not None
-            return is_odd and not self.ground.file.has(_ESCAPED_NAME)
+            return is_odd and not self.ground.lines.has(_ESCAPED_NAME)
         # Undone, an escape in a string would end it; regular expressions are full of them.
         within |= {i for i, line in enumerate(self.new) if "/" in line}
         return file_kinds.cannot_hold(text_trace, self.new, self.path, within)
@@ -238,14 +233,14 @@ class _Look:
         return self.row.trace.search(code) is not None and not any(c in code for c in self.targets)
 
     def _is_odd_indentation(self) -> bool:
-        if self.ground.file.has(self.row.trace) or self.ground.parses_with(self.new) is True:
+        if self.ground.lines.has(self.row.trace) or self.ground.parses_with(self.new) is True:
             return False
         changed = [self.new[i] for i in self.changed]
         if file_kinds.is_markup(self.path) and all("&nbsp;" in line for line in changed):
             return False
         # Nobody types U+00A0 there.
         is_typed = all("\u3000" in line or "&" in line[:6] for line in changed)
-        return not is_typed or file_kinds.is_program(self.path) or self.ground.file.has(_INDENTED)
+        return not is_typed or file_kinds.is_program(self.path) or self.ground.lines.has(_INDENTED)
 
 
 # Code of a text for people, but of the languages that may hold both.
@@ -306,7 +301,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     # Only without them the file is valid.
     is_broken = look.ground.parses_with(look.new) is False and look.ground.parses_with(look.undone)
     is_handled = _are_handled(text, marks, pattern, is_prose=is_prose)
-    is_known = look.ground.file.has(pattern)
+    is_known = look.ground.lines.has(pattern)
     # A mark that nobody types proves the others of its chat.
     sure = {form.chat for form in forms if not form.is_typed}
     others = {form.chat for form in forms if form.is_typed} - sure
@@ -356,7 +351,7 @@ def _are_handled(
 
 def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:
     """Return what to do with direction marks before lines; within a line they are the text's own."""
-    if look.stands_so or look.ground.file.has(look.row.trace):
+    if look.stands_so or look.ground.lines.has(look.row.trace):
         return "keep", ""
     words = [line for line in look.new if line.strip()]
     is_proven = len(words) > 1 or look.stands_undone or is_in_tags

@@ -12,6 +12,7 @@ from itertools import pairwise
 from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest, places
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.file_lines import FileLines
 from codingagent.editing.places import Found, Place, SearchEdit
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence
@@ -24,7 +25,7 @@ _LOOKS_LIMIT = 50
 class HunkFile(places.File):
     """The lines of a file, and what is asked of them for each hunk."""
 
-    def __init__(self, lines: list[str], path: str) -> None:
+    def __init__(self, lines: FileLines, path: str) -> None:
         super().__init__(lines)
         self.path = path
         self.looks_left = _LOOKS_LIMIT
@@ -116,7 +117,7 @@ _MORE_LINES = "give it more lines of context, or the right line number in its @@
 
 
 def apply(
-    diff: Diff, lines: list[str], shifts: Sequence[int], path: str, *, is_ended: bool
+    diff: Diff, lines: FileLines, shifts: Sequence[int], path: str, *, is_ended: bool
 ) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 

@@ -139,6 +139,8 @@ def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> b
 
 def behind_place(lines: Sequence[str]) -> int:
     """Return where the text of SEARCH begins, after the number of its line."""
+    if not lines or not lines[0].startswith(":"):
+        return 0
     at = next((i for i, line in enumerate(lines) if not _PLACE.fullmatch(line)), len(lines))
     return at + 1 if 0 < at < len(lines) and _RULE.fullmatch(lines[at]) else 0
 

@@ -180,6 +180,8 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
     Its words mean nothing here: they may be of any language. It is alone if it says nothing of a line
     right behind it, and is no comment of the old text in other words.
     """
+    if len(old) < _FEWEST and not any(map(_DOTS.search, new)):
+        return ""
     known: dict[str, list[int]] = {}
     for index, line in enumerate(old):
         known.setdefault(line.strip(), []).append(index)
@@ -225,8 +227,7 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
             for after in afters[bisect_right(afters, before) :][:1]
         ]
         gone, gap_start, gap_end = max(gaps, default=(0, 0, 0))
-        is_apart = not behind.strip() and not (start and new[start - 1].strip())
-        if not is_apart or net < _SHRUNK * sum(code):
+        if behind.strip() or before or net < _SHRUNK * sum(code):
             gone -= added[b] - added[a + 1]
         if gone and start in tails and not any(map(str.isalpha, said[start])):
             return said[start]

@@ -7,10 +7,10 @@ are like is told of the file as it was before the first one.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from codingagent.editing import file_kinds
 from codingagent.editing.file_kinds import AS_CODE, TextState
@@ -35,16 +35,12 @@ class FileLines(list[str]):
         """Where something was found last: the next edit is likely to be below."""
         self._parsed = 0
 
-    @classmethod
-    def of(cls, lines: Sequence[str]) -> Self:
-        """Return the same lines if they are such already."""
-        return lines if isinstance(lines, cls) else cls(lines)
-
     def put(self, start: int, end: int, new: Sequence[str]) -> None:
         """Put lines in the place of those from `start` to before `end`."""
         found = self.__dict__
         if "counts" in found:
-            self.counts.subtract(self[start:end])
+            for line in self[start:end]:
+                self.counts[line] -= 1
             self.counts.update(new)
         if "bare" in found:
             bare = [*map(str.strip, new)]
@@ -55,7 +51,7 @@ class FileLines(list[str]):
         self._common.clear()
         self[start:end] = new
 
-    def once(self, what: Hashable, work: Callable[[Self], T]) -> T:
+    def once(self, what: Hashable, work: Callable[["FileLines"], T]) -> T:
         """Return what some work says of the file, as it was when that was asked for first."""
         if what not in self._facts:
             self._facts[what] = work(self)
@@ -86,30 +82,25 @@ class FileLines(list[str]):
         """Return where lines are; with `is_bare` whatever blanks are round each, the search having none."""
         there, counts = (self.bare, self.bare_counts) if is_bare else (self, self.counts)
         wanted = [*search]
-        rarest = min(range(len(wanted)), key=lambda at: counts[wanted[at]])
-        if (count := counts[wanted[rarest]]) > _COMMON:
+        each = [counts.get(line, 0) for line in wanted]
+        rarest = each.index(count := min(each))
+        if count > _COMMON:
             key = is_bare, tuple(wanted)
             if key not in self._common:
                 self._common[key] = _positions(_framed(there), wanted)
             return self._common[key]
         found: list[int] = []
-        for at in self._where(there, wanted[rarest], count):
+        at, near = -1, self._near if count == 1 else 0
+        for _ in range(count):
+            try:
+                at = there.index(wanted[rarest], max(at + 1, near))
+            except ValueError:  # above the last one, then
+                at = there.index(wanted[rarest], 0, near)
             start = at - rarest
             if start >= 0 and there[start : start + len(wanted)] == wanted:
                 found.append(start)
+        self._near = max(at, 0)
         return found
-
-    def _where(self, there: list[str], line: str, count: int) -> Iterator[int]:
-        """Yield where a line is that is there so often."""
-        at = -1
-        for _ in range(count):
-            near = self._near if count == 1 else 0
-            try:
-                at = there.index(line, max(at + 1, near))
-            except ValueError:  # above the last one, then
-                at = there.index(line, 0, near)
-            self._near = at
-            yield at
 
     # --- what is text in them ----------------------------------------------------------------------
     def state_before(self, index: int, path: str) -> TextState:

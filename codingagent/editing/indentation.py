@@ -69,12 +69,12 @@ def restore(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Men
 def _check_kind_of_part(moves: "_Moves") -> None:
     """Refuse spaces where the code of the file is indented by tabs alone, and tabs where by spaces."""
     ground = moves.ground
+    if not ground.lines.has("\t") and not any(lead.startswith("\t") for lead in moves.leads):
+        return
     if len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(ground.path):
         return
-    if not ground.file.has("\t") and not any(lead.startswith("\t") for lead in moves.leads):
-        return
     there = ground.text_there
-    code = ground.file.once("code", lambda lines: [x for i, x in enumerate(lines) if i not in there])
+    code = ground.lines.once("code", lambda lines: [x for i, x in enumerate(lines) if i not in there])
     text = ground.text_among(moves.new)
     new = [line for index, line in enumerate(moves.new) if index not in text]
     old = [line for index, line in enumerate(ground.replaced, ground.start) if index not in there]
@@ -103,7 +103,7 @@ class _Moves:
     def moved(self) -> list[tuple[str, set[str]]]:
         """New lines that are among the replaced ones, but nowhere with their indentation."""
         pairs = ((line.rstrip(), self._there.get(_key(line))) for line in self.new)
-        known = self.ground.file.once("ends", lambda lines: frozenset(map(str.rstrip, lines)))
+        known = self.ground.lines.once("ends", lambda lines: frozenset(map(str.rstrip, lines)))
         return [(line, there) for line, there in pairs if there and line not in known]
 
     @property
@@ -197,14 +197,15 @@ def own_indentation(new: Sequence[str], ground: ReplacedLines) -> dict[int, bool
 def _lost(moves: _Moves) -> None:
     """Refuse lines of which none is indented by more than a blank, where others of the file are."""
     ground, what = moves.ground, "the body has lost its indentation"
-    is_flat = len(set(moves.leads)) == 1 and has_levels(moves.new) and moves.parses is None
-    if is_flat and not file_kinds.is_prose(ground.path) and ground.file.once("levels", _has_all_levels):
+    is_flat = len({*moves.leads}) == 1 < len(moves.leads) and has_levels(moves.new) and moves.parses is None
+    if is_flat and not file_kinds.is_prose(ground.path) and ground.lines.once("levels", _has_all_levels):
         raise moves.refusal(what)
+    if not ground.lines.once("deep", lambda lines: any(map(is_indented, lines))):
+        return
     # A comment's lines with stars are one blank deep.
     bare = [line for line in moves.new if line.strip() and line.lstrip()[:2] not in _STARS]
     deepest = max(map(depth, bare), default=9)
-    is_deep = ground.file.once("deep", lambda lines: any(map(is_indented, lines)))
-    if deepest > 1 or moves.has_kept or moves.is_all_that_changes or not is_deep:
+    if deepest > 1 or moves.has_kept or moves.is_all_that_changes:
         return
     is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
     there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
@@ -241,7 +242,7 @@ def _shifted(moves: _Moves) -> None:
     is_known = moves.parses is not None or not file_kinds.is_code(ground.path)
     if not (is_odd or is_known or 0 in ground.text_among(moves.new)):
         first = next(filter(str.strip, moves.new), "")
-        widest = 0 if CLOSER.match(first) else ground.file.once("step", _widest_step)
+        widest = 0 if CLOSER.match(first) else ground.lines.once("step", _widest_step)
         is_odd = depth(first) - depth(_line_above(ground)) > widest
     if is_odd:
         raise moves.refusal("the body is indented")

@@ -47,7 +47,7 @@ def undone(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
 
 
 def _has_ours(ground: ReplacedLines) -> bool:
-    return ground.file.once(OURS, lambda lines: any(map(OURS.match, lines)))
+    return ground.lines.once(OURS, lambda lines: any(map(OURS.match, lines)))
 
 
 def fault_in(new: Sequence[str], ground: ReplacedLines) -> str:
@@ -55,13 +55,9 @@ def fault_in(new: Sequence[str], ground: ReplacedLines) -> str:
 
     The numbers of a code box may come before all of its lines, one to a line.
     """
-    if (
-        file_kinds.ending(ground.path) in _FREE
-        or _has_ours(ground)
-        or not any(line.lstrip()[:1].isdigit() for line in new)
-    ):
+    if file_kinds.ending(ground.path) in _FREE or _has_ours(ground):
         return ""
-    known = ground.file.once("lines", frozenset) - {""}
+    known = ground.lines.once("lines", frozenset) - {""}
     if any(OURS.match(line) and without(line) in known for line in new):
         return "some of its lines begin with a number"
     is_program, half = file_kinds.is_program(ground.path), len(new) // 2

@@ -58,7 +58,7 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
     file = File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
-    bare = tuple(line.removeprefix(lead) for line in sought.search)
+    bare = tuple(line.removeprefix(lead) for line in sought.search) if lead else sought.search
     if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
         raise OperationError(
             f"{sought.label} matches both with the indentation of its tags and without it",
@@ -99,14 +99,14 @@ def _is_flat(file: File, search: Sequence[str]) -> bool:
 
 def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifted: bool) -> Found:
     """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
-    _check_trail(sought, place, set(sought.replace) - {*sought.search})
+    old = frozenset(sought.search)
+    _check_trail(sought, place, set(sought.replace) - old)
     new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
-    is_loose = file_kinds.is_prose(sought.path) or file_kinds.is_makefile(sought.path)
-    if is_shifted and (is_loose or not sought.is_verbatim):
+    is_sure = sought.is_verbatim and not file_kinds.is_prose(sought.path)
+    if is_shifted and not (is_sure and not file_kinds.is_makefile(sought.path)):
         check_flush(sought, place, lines)
-    old = frozenset(sought.search)
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
     if (elided := next((line for line in dots if not lines.counts[line]), None)) is not None:
@@ -116,15 +116,18 @@ def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifte
         )
     spared = joined(sought.search)
     kept = chat_damage.kept_in(spared)
-    # A chat changes all or none: a character that it would have changed shows that it was not there.
-    rows = {row.damage for row in chat_damage.ROWS if not any(c in spared for c in row.plain)}
-    proven = (sought.proven - sought.arrival.way) & rows
-    # Only tags show that quotes would have been encoded, too.
-    entities, angles = Damage.ENTITIES, Damage.ANGLES
+    way = sought.arrival.way
+    if way or sought.proven:
+        # A chat changes all or none: a character that it would have changed shows that it was not there.
+        rows = {row.damage for row in chat_damage.ROWS if not any(c in spared for c in row.plain)}
+        proven = (sought.proven - way) & rows
+        # Only tags show that quotes would have been encoded, too.
+        entities, angles = Damage.ENTITIES, Damage.ANGLES
+        way = (way & rows) | {angles if d is entities else d for d in proven}
     arrival = replace(
         sought.arrival,
         lead="",  # what SEARCH was shifted by, REPLACE was, too
-        way=(sought.arrival.way & rows) | {angles if d is entities else d for d in proven},
+        way=way,
         in_code=sought.is_verbatim or chat_damage.Preserved.INDENTATION in kept,
         kept=sought.arrival.kept | kept,
     )

@@ -171,8 +171,8 @@ AS_IT_CAME = RULES[:3]
 class File:
     """The lines of a file, and where a search may be in it: up to blanks round each line."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = FileLines.of(lines)
+    def __init__(self, lines: FileLines) -> None:
+        self.lines = lines
 
     @property
     def known(self) -> frozenset[str]:

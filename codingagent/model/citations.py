@@ -58,10 +58,13 @@ _BESIDE_TAGS = (
     r"|\(?\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,500}\)|\[\d+\])\)?|【[^【】\n]{0,80}】"
 )
 _TRACES = [(trace, form) for form in FORMS for trace in form.traces]
+_TRACE = lazy_pattern("|".join(re.escape(trace) for trace, _ in _TRACES))
 
 
 def forms_in(text: str) -> tuple[Citation, ...]:
     """Return the forms of which a text may hold a mark."""
+    if _TRACE.search(text) is None:  # as nearly always
+        return ()
     return tuple(dict.fromkeys([form for trace, form in _TRACES if trace in text]))
 
 

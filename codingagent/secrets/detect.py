@@ -242,6 +242,6 @@ def _leads_of_part(text: str) -> Places:
     found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
     runs = [*_RUN.finditer(text)]
     short = "\n".join(run[0] for run in runs)
-    for lead in (lead for lead in _IN_RUNS if lead in short):
+    for lead in (lead for lead in _IN_RUNS if lead in short) if short else ():
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found

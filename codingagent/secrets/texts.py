@@ -65,7 +65,7 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
         case Struct():
             changes: dict[str, Any] = {}
             for name in value.__struct_fields__:
-                each = getattr(value, name)
+                each = None if name == "at" else getattr(value, name)  # a time of ours
                 # Most fields are empty or numbers, and answers have thousands of them.
                 if each and each.__class__ is not int and (new := mapped(each, change)) is not each:
                     changes[name] = new

@@ -93,13 +93,10 @@ def is_random(value: str) -> bool:
         mixed = len(pieces) * 3.2 > len(value) or capitals > 2
         mixed = mixed or (len(runs) > 1 and sum(runs[-2:]) > 7)
         return len(value) == letters >= 16 and mixed
-    if (
-        len(value) >= 16
-        and value.isalnum()
-        and any(_consonants(each) > 3 for each in pieces if len(each) > 3)
-    ):
+    if len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10):
         return True
-    return len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10)
+    is_long = len(value) >= 16 and value.isalnum()
+    return is_long and any(_consonants(each) > 3 for each in pieces if len(each) > 3)
 
 
 def is_technical(value: str) -> bool:

@@ -171,7 +171,8 @@ class Vault:
 
     def learn(self, value: str, kind: str, path: str = "") -> None:
         """Hide a value from now on, unless it is too short or too plain to be told from other text."""
-        if self.hides and _is_telling(value) and not self.names_in(value):
+        is_new = value not in self._by_value
+        if self.hides and is_new and _is_telling(value) and not self.names_in(value):
             self._entry(value, kind, path, is_wide=True)
 
     def moved(self, path: str, to: str) -> None:
@@ -209,12 +210,14 @@ class Vault:
 
     def _named(self, bare: str, span: Secret, path: str, line: int) -> str:
         """Return the name of a line of a value; the line itself if it need not be hidden."""
-        if not bare or bare in self.by_name or _FRAME.fullmatch(bare):
+        if not bare or bare in self.by_name or (bare[0] == "-" and _FRAME.fullmatch(bare)):
             return bare
         value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
-        entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
-        is_copy = not entry.is_allowed and self.wishes.allows(path)
-        if path and line and path not in entry.places and not is_copy:
+        entry = self._by_value.get(value)
+        if entry is None:
+            entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
+        is_new = path and line and path not in entry.places
+        if is_new and (entry.is_allowed or not self.wishes.allows(path)):
             entry.places, self.is_changed = {**entry.places, path: line}, True
         if entry.is_allowed:
             return bare
@@ -275,7 +278,7 @@ class Vault:
                 name, first, last = variable.name, variable.start, variable.end
                 value = text[first:last]
                 is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
-                is_known = not values.is_random(value) and is_setting(name)
+                is_known = is_setting(name) and not values.is_random(value)
                 found.append(Secret(first, last, "VALUE", not (is_place or is_known)))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])
@@ -316,7 +319,9 @@ class Vault:
             yield Secret(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
             return
-        runs = list(ENCODED.finditer(text))
+        # What is hidden as it is need not be read: each value of a secret file would be.
+        pairs = ((run, self._forms.get(run[0])) for run in ENCODED.finditer(text))
+        runs = [run for run, entry in pairs if entry is None or entry.is_allowed]
         meanings = [decoded(match[0]) for match in runs]
         ends = list(accumulate(len(each) + 1 for each in meanings))
         for (start, _), entry in self._plain("\0".join(meanings)):
@@ -326,11 +331,11 @@ class Vault:
         begin = self._beginnings
         if len(begin) > _SEARCHED:
             starts = map(re.Match.start, self._likely.finditer(text))
-            places_ = ((at, text[at : at + _SHORTEST]) for at in starts)
+            places_ = ((at, each) for at in starts if (each := text[at : at + _SHORTEST]) in begin)
         else:
             places_ = ((at, each) for each in begin for at in places(text, each, 1))
         for at, beginning in places_:
-            for form in begin.get(beginning, ()):
+            for form in begin[beginning]:
                 entry = self._forms[form]
                 if not entry.is_allowed and (end := end_of(text, form, at)):
                     yield (at, end), entry

@@ -57,7 +57,7 @@ class PathWalk:
     def close(self) -> None:
         self._folder.close()
 
-    def check(self) -> None:
+    def check_root(self) -> None:
         """Check that the root's name still leads to the opened folder; else WorkError."""
         dirfd.check_root(self.root, self._folder)
 

@@ -45,6 +45,10 @@ _ENDS = frozenset({"eol=lf", "eol=crlf"})
 _EOL = _ENDS | {"-text", "binary"}
 
 
+TELLING = (".gitattributes", ".editorconfig")
+"""Files that tell of others how they are written."""
+
+
 class Workspace(PathWalk):
     """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None."""
 
@@ -61,14 +65,20 @@ class Workspace(PathWalk):
         self._git = git
         self._hidden_paths = hidden
         self._count_listed: Callable[[], int] = int
-        # Every text asks for them: they are read once for each operation, and for each listing.
+        # Every text asks for them: they are read once for each answer, and after its commands.
         self._told_above = dict[str, bytes | None]()
+        self._habits = dict[tuple[str, str], tuple[str, str]]()
         # The text read last is kept: it is often asked for again.
         self._last: tuple[str, bytes, FileText | None] = ("", b"", None)
 
     def check(self) -> None:
-        super().check()
+        """Check that the root is there, and forget what its files told: others may have changed it."""
+        self.check_root()
+        self.forget()
+
+    def forget(self) -> None:
         self._told_above.clear()
+        self._habits.clear()
 
     # --- files ---------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
@@ -136,7 +146,13 @@ class Workspace(PathWalk):
         if (end := self._told(path, "end_of_line")) in ("lf", "crlf"):
             return end, ".editorconfig"
         folder, name = _folder(path), path.rpartition("/")[2]
-        ending = name[name.rfind(".") :] if "." in name else "/"
+        key = folder, name[name.rfind(".") :] if "." in name else "/"
+        if key not in self._habits:
+            self._habits[key] = self._habit(*key)
+        return self._habits[key]
+
+    def _habit(self, folder: str, ending: str) -> tuple[str, str]:
+        """Return as `line_end` how the files of an ending are, in a folder or the nearest one above."""
         while not (like := [each for each in self.names(folder or ".") if each.endswith(ending)]) and folder:
             folder = _folder(folder)
         texts = self.read_each(f"{folder}/{each}".lstrip("/") for each in like[:_LIKE])
@@ -186,11 +202,13 @@ class Workspace(PathWalk):
                 return addable(self.root, git, files)
         return set()
 
-    def check_writable(self, path: str) -> None:
-        """Check that a file may be created or replaced here, before anything is journalled."""
+    def check_writable(self, path: str) -> bool:
+        """Return whether a file is here, if it may be created or replaced: before anything is journalled."""
         with contextlib.suppress(dirfd.NotFoundError), self._walk(path, writing=True) as place:
             if place.folder.lstat(place.name) is not None:
                 _check_replaceable(dirfd.regular(place, path), path)
+                return True
+        return False
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
         """Write a file atomically, or leave everything unchanged; create missing folders.

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
 from codingagent.storage import homes, journal
 from codingagent.workspace import git_files
+from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.workspace import Workspace
 from tests.helpers import (
     HANG_S,
@@ -833,6 +834,21 @@ def test_patterns_list_the_files_once_until_something_changes(live: LiveSession)
     text = live.answer(folders + create("d1/new.txt", "x\n") + folders)
     assert text.count("[FAILED] READ_FILE") == 39
     assert "[OK] READ_FILE: Read 1 files for 'd1/*.txt'" in text
+
+
+def test_thousands_of_new_files_look_at_what_is_there_once(live: LiveSession) -> None:
+    """Speed: each of 10,000 listed its folder, read its neighbours, and was walked to sixteen times."""
+
+    def made(count: int) -> Callable[[], object]:
+        text = "".join(create(f"{count}/{n}.txt", "x\n") for n in range(count))
+        return lambda: live.answer(text)
+
+    live.answer(create("a.txt", "x\n"))
+    for look, most in ((Workspace.names, 0), (Workspace.read, 1), (Folder.open, 12)):
+        assert calls_of(look, made(40)) - calls_of(look, made(20)) <= 20 * most, look
+    text = create(".editorconfig", "[*]\nend_of_line = crlf\n") + create("b.txt", "x\n")
+    live.answer(text + "[RUN_COMMAND]\nrm .editorconfig\n[/RUN_COMMAND]\n" + create("c.txt", "x\n"))
+    assert [(live.workspace / f"{name}.txt").read_bytes() for name in "bc"] == [b"x\r\n", b"x\n"]
 
 
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(

@@ -85,6 +85,19 @@ def test_sixty_edits_look_at_each_line_of_a_file_a_few_times(name: str, path: st
     assert work(2_400) - work(400) < 30 * 2_000
 
 
+@pytest.mark.parametrize("path", ["a.py", "a.ts", "a.txt"])
+def test_a_plain_edit_takes_few_steps(path: str) -> None:
+    """Of thousands in one answer each passes all rules: those that can't apply must see so at once."""
+
+    def work(count: int) -> int:
+        text = "".join(f"value_{n} = {n}\n" for n in range(count))
+        change = tuple(Replacement(f"value_{n} = {n}\n", f"value_{n} = {n + 1}\n") for n in range(count))
+        return calls_in(lambda: apply.apply(change, text, path=path))
+
+    work(1)
+    assert work(300) - work(100) < 250 * 200
+
+
 def test_comparing_lines_is_bounded() -> None:
     """Every other line changed, in 20,000: difflib takes a minute for it."""
     old = [f"line {n}" for n in range(20_000)]

@@ -7,6 +7,7 @@ import pytest
 
 from codingagent.editing import apply, body_repair
 from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence
 from codingagent.model.operations import LineRange, Replacement
@@ -27,7 +28,7 @@ def after(text: str, path: str, start: int, end: int, body: str, arrival: BodyEv
 def test_a_body_deeper_than_a_next_line_can_be_is_asked_for_again() -> None:
     """Lines after an opener are one level deeper, never two."""
     text = "a() {\n  one();\n  two();\n}\n"
-    ground = ReplacedLines("a.ts", text.split("\n")[:-1], 1, 2)
+    ground = ReplacedLines("a.ts", FileLines(text.split("\n")[:-1]), 1, 2)
     with pytest.raises(OperationError, match="the body is indented"):
         body_repair.mend_lines("      one();\n      new();\n", ground, AS_IT_IS)
     body = "    one();\n    two();\n"
@@ -58,7 +59,7 @@ def test_what_becomes_of_lines_with_another_indentation(
     """Tabs are restored. What is lost is asked for; in a code block only the parser shows that it is."""
     arrival = BodyEvidence(in_code=in_code)
     try:
-        assert body_repair.mend_lines(body, ReplacedLines(path, lines, 1, 3), arrival).text == text
+        assert body_repair.mend_lines(body, ReplacedLines(path, FileLines(lines), 1, 3), arrival).text == text
     except OperationError:
         assert not text
 
@@ -139,7 +140,7 @@ def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
     """In a body and in REPLACE; where they may be meant they are written."""
     lines = old.split("\n")[:-1]
     arrival = BodyEvidence(in_code=True)
-    made = body_repair.mend_lines(body, ReplacedLines("a.py", lines, 0, len(lines)), arrival).text
+    made = body_repair.mend_lines(body, ReplacedLines("a.py", FileLines(lines), 0, len(lines)), arrival).text
     assert made == (text or body)
     if old:
         edit = (Replacement("x = 1\n", body),)
@@ -164,7 +165,7 @@ def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> 
     depth = "        " if line[0] == " " else ""
     body = line.replace(at, "\n" + depth + at[1:], 1) + "\n"
     lines = ["if x:", line] if depth else [line]
-    ground = ReplacedLines(path, lines, len(lines) - 1, len(lines))
+    ground = ReplacedLines(path, FileLines(lines), len(lines) - 1, len(lines))
     assert body_repair.mend_lines(body, ground, AS_IT_IS).text == body
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from codingagent.editing import apply, body_repair, body_rules, indentation, places
 from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Rule
 from codingagent.model.operations import Replacement
@@ -88,7 +89,9 @@ def test_each_rule_for_indentation_has_a_case(rule: Rule[Any]) -> None:
     """What the replaced lines prove is restored, and said, or asked for again in these words."""
     path, old, new = LINES[rule.name]
     try:
-        found = body_repair.mend_lines(new, ReplacedLines(path, old.split("\n")[:-1], 1, 5), AS_IT_IS)
+        found = body_repair.mend_lines(
+            new, ReplacedLines(path, FileLines(old.split("\n")[:-1]), 1, 5), AS_IT_IS
+        )
     except OperationError as fault:
         assert _fixed(rule.said) in fault.reason
     else:

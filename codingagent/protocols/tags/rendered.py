@@ -31,7 +31,7 @@ _LOOP = lazy_pattern(r"\bfor (\w+) in\b")
 # A page writes `>` so, and it opens no quote then; `$$` that a template has halved stands for nothing.
 _QUOTE_MARK = lazy_pattern(r"^(?:&gt; ?)+\S", re.MULTILINE)
 _HALVED = lazy_pattern(r"^\$\n(?:.*\n)*?\$$", re.MULTILINE)
-_BLANKS = lazy_pattern(r"\n((?:[ \t]*\n)+)(.?)")
+_BLANKS = lazy_pattern(r"\n((?:[ \t]*+\n)++)(.?)")
 # A line that has a blank one before it, and what it then follows.
 _DEFINES = lazy_pattern(
     r"@\w|(?:(?:export|default|async|pub|public|private|static|abstract) )*"

@@ -56,7 +56,7 @@ def _thoughts(mended: RepairedAnswer) -> _Said:
     """
     text, blocks = mended.text, mended.scan.blocks
     # The first word that is not a fence, a label or a byte-order mark.
-    before = re.match(r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
+    before = re.match(r"(?:[\s\ufeff\\]++|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*+", text)
     start = before.end() if before else 0
     header = mended.header_at if mended.header_at >= 0 else len(text)
     parts: list[tuple[int, int]] = []

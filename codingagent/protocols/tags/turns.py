@@ -18,23 +18,25 @@ _WORDS["turns"] = _WORDS["turns"].replace("{model}", f"(?:{_WORDS['model']})")
 # Marks of a heading or of emphasis, or a picture, before a label; and what ends one.
 _MARKS, _END = r"(?:[*_>#]|[^\x00-\u2fff]){0,6}[ \t]*", r"[ \t]*[:：]?[*_ \t]*"
 _ANY_CASE = re.IGNORECASE | re.MULTILINE
+# In small letters an expression sees at once that a line begins as none of its words. No marker is one.
+_LOW = r"(?![\s=]|<{7}|>{7})"
 PERSON = lazy_pattern(rf"^(?=\S){_MARKS}(?:you said|{_WORDS['person']}){_END}$", _ANY_CASE)
 """The label of a turn of the person, alone on its line."""
-_TURN = lazy_pattern(rf"^(?=\S){_MARKS}(?:{_WORDS['turns']}){_END}$", _ANY_CASE)
+_TURN = lazy_pattern(rf"^{_LOW}{_MARKS}(?:{_WORDS['turns']}){_END}$", re.MULTILINE)
 _GO_ON = lazy_pattern(
-    rf"^(?=\S)(?:(?:{_MARKS}(?:{_WORDS['person']}){_END}|\[INST\])\s*)?"
+    rf"^{_LOW}(?:(?:{_MARKS}(?:{_WORDS['person']}){_END}|\[inst\])\s*)?"
     rf"[*_>]{{0,3}}(?:please )?(?:{_WORDS['go on']})(?: please)?"
-    r"[.!…。！*_ \t]*(?:<[|｜]\w+[|｜]>|\[/INST\])?[ \t]*$",
-    _ANY_CASE,
+    r"[.!…。！*_ \t]*(?:<[|｜]\w+[|｜]>|\[/inst\])?[ \t]*$",
+    re.MULTILINE,
 )
-_RESUMES = lazy_pattern(
-    rf"^(?=\S)[(\[*_]{{0,3}}(?:{_WORDS['resumes']})[^\n]{{0,80}}[:：….)\]*_][ \t]*$", _ANY_CASE
+_RESUMES, _REST = (
+    lazy_pattern(rf"^{_LOW}[(\[*_]{{0,3}}(?:{_WORDS[each]})[^\n]{{0,80}}[:：….)\]*_][ \t]*$", re.MULTILINE)
+    for each in ("resumes", "rest")
 )
-_REST = lazy_pattern(rf"^(?=\S)[(\[*_]{{0,3}}(?:{_WORDS['rest']})[^\n]{{0,80}}[:：….)\]*_][ \t]*$", _ANY_CASE)
 _TWO_TURNS = lazy_pattern(
-    rf"^(?=\S){_MARKS}(?:{_WORDS['person']}){_END}\n+(?:[^\s-][^\n]*\n+){{1,3}}?"
+    rf"^{_LOW}{_MARKS}(?:{_WORDS['person']}){_END}\n+(?:[^\s-][^\n]*\n+){{1,3}}?"
     rf"{_MARKS}(?:{_WORDS['model']})(?: [\w. -]{{1,20}})?{_END}$",
-    _ANY_CASE,
+    re.MULTILINE,
 )
 OPTION = lazy_pattern(
     rf"^[^\w\n]{{0,9}}(?:{_WORDS['options']})[^\w\n]{{0,3}}(?:{_WORDS['second']})\b", _ANY_CASE
@@ -93,13 +95,14 @@ def _end_of_fence(block: Block, fence: str) -> int:
 def _has_turn(block: Block) -> bool:
     """Return whether the next turn of a chat begins in a body."""
     path, body = path_of(block), block.body
-    if any(each.search(body) for each in (_TURN, _GO_ON, _RESUMES)):
+    small = body.lower()
+    if any(each.search(small) for each in (_TURN, _GO_ON, _RESUMES)):
         return True
-    found = next(filter(None, (each.search(body) for each in (_REST, _TWO_TURNS))), None)
+    found = next(filter(None, (each.search(small) for each in (_REST, _TWO_TURNS))), None)
     if found is None or not file_kinds.is_program(path):
         return False
     # A comment may say so.
-    return body.count("\n", 0, found.start()) not in file_kinds.lines_of_text(body.split("\n"), path)
+    return small.count("\n", 0, found.start()) not in file_kinds.lines_of_text(body.split("\n"), path)
 
 
 def _leaked(block: Block) -> str:
