@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
+from operator import add
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern, word_lists
 
-_TEXT, _PATH, _NAME, _LATELY, _ALIKE = 3.0, 1.5, 1.0, 1.5, 1.5
+_TEXT, _PATH, _NAME, _LATELY, _ALIKE, _MESSAGES = 3.0, 1.5, 1.0, 1.5, 0.7, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
 _SIZE = 1.0
 # Files beside good ones: of the mean of the three best in the folder.
@@ -29,6 +30,8 @@ _FOLDER = 0.2
 # Sources come before tests; then come documents, and settings, which every release changes.
 _TEST, _ASIDE = -1.0, -1.5
 _ALIKE_COMMITS = 40
+# The messages of a file's commits are one text, of so many characters more; wide commits say little of one.
+_FEW_MESSAGES, _WIDE_COMMIT = 200, 30
 # What is told of a file that such commits changed at least half as much as any.
 _MUCH_ALIKE, _LIKE = 0.5, "changed by commits like this"
 _WORDS_TOLD = 3
@@ -52,14 +55,18 @@ _AS_CODE = lazy_pattern(
     r"|\b[A-Z]{2,}\b|\w{1,99}\(\))"
 )
 _WORDS = word_lists(__file__)
-TESTS = lazy_pattern(r"(?i)(?:^|[/_.-])(?:tests?|specs?|testdata|fixtures?)(?=$|[/_.-])")
+TESTS = lazy_pattern(
+    r"(?i:(?:^|[/_.-])(?:tests?|specs?|testdata|fixtures?)(?=$|[/_.-]))|[a-z\d](?:Test|Spec)s?(?=[/.])"
+)
 DOCS = lazy_pattern(
     r"(?i)(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
     r"|(?:^|/)(?:changes|changelog|history|readme|license)[^/]*$"
 )
 _CONFIGURED = lazy_pattern(
-    r"(?i)(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|gradle|mk|html|css)$"
-    r"|(?:^|/)(?:makefile|dockerfile|setup\.py|requirements)[^/]*$|(?:^|/)(?:bench\w*|scripts)/"
+    r"(?i)(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|m4|gradle(?:\.kts)?|mk|cmake|html|css"
+    r"|\w+proj|props|targets|sln\w*|dotsettings|properties|neon|dist|gemspec|podspec|plist|xc\w+|bat|cmd|ps1)$"
+    r"|(?:^|/)(?:(?:make|docker|gem|rake|pod)file|setup\.py|requirements|gradlew|cmakelists)[^/]*$"
+    r"|(?:^|/)(?:bench\w*|scripts)/"
 )
 
 
@@ -151,7 +158,8 @@ def rank(
     for ago, commit in enumerate(log):
         for path in commit.paths:
             last.setdefault(path, ago)
-    alike = _alike(asked, log)
+    told = [asked.count_parts(commit.message) for commit in log]
+    alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
     names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
     own = said_shares(names, title)
@@ -160,7 +168,8 @@ def rank(
     ranked = []
     for path, row, counts, text, name, said in zip(paths, rows, in_paths, by_text, by_path, own, strict=True):
         score = _TEXT * text + _PATH * name + _NAME * said
-        score += _ALIKE * alike.get(path, 0.0) + _LATELY / (1 + last.get(path, math.inf) / 20)
+        score += _ALIKE * alike.get(path, 0.0) + _MESSAGES * messages.get(path, 0.0)
+        score += _LATELY / (1 + last.get(path, math.inf) / 20)
         if TESTS.search(path):
             score += _TEST
         elif DOCS.search(path) or _CONFIGURED.search(path):
@@ -243,13 +252,26 @@ def parts_of(name: str) -> set[str]:
     return {part.lower() for part in _PART.findall(name) if len(part) > 2}
 
 
-def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
+def _alike(asked: Query, log: Sequence[PastCommit], told: Sequence[tuple[int, ...]]) -> dict[str, float]:
     """Score files by the past commits that changed them and whose messages are most like the task."""
-    scores = bm25(asked, [asked.count_parts(commit.message) for commit in log])
-    best = sorted(zip(scores, log, strict=True), key=lambda each: -each[0])[:_ALIKE_COMMITS]
+    best = sorted(zip(bm25(asked, told), log, strict=True), key=lambda each: -each[0])[:_ALIKE_COMMITS]
     total: dict[str, float] = defaultdict(float)
     for score, commit in best:
         for path in commit.paths:
             total[path] += score / math.sqrt(len(commit.paths))
     most = max(total.values(), default=0.0) or 1.0
     return {path: score / most for path, score in total.items()}
+
+
+def _by_messages(
+    asked: Query, log: Sequence[PastCommit], told: Sequence[tuple[int, ...]]
+) -> dict[str, float]:
+    """Score files by the messages of all commits that changed them, as if these were their text."""
+    counts: dict[str, tuple[int, ...]] = {}
+    sizes = Counter[str]()
+    for commit, row in zip(log, told, strict=True):
+        for path in commit.paths if len(commit.paths) <= _WIDE_COMMIT else ():
+            counts[path] = tuple(map(add, counts[path], row)) if path in counts else row
+            sizes[path] += len(commit.message)
+    scores = bm25(asked, [*counts.values()], [sizes[path] + _FEW_MESSAGES for path in counts])
+    return dict(zip(counts, scores, strict=True))

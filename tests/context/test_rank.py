@@ -1,6 +1,6 @@
 """Files in the order of what a task says: Design, the outbox, context chosen from the task."""
 
-from codingagent.context.rank import Ranked, look, named_in, query, rank
+from codingagent.context.rank import TESTS, Ranked, look, named_in, query, rank
 from codingagent.model.observations import PastCommit as Commit
 from tests.helpers import cpu_below
 
@@ -120,6 +120,33 @@ def test_without_history_a_large_file_comes_first() -> None:
     assert [file.path for file in rank(asked, rows)] == ["large/discount.py", "a/discount.py"]
     assert [file.path for file in rank(asked, rows, [gone])] == ["a/discount.py", "large/discount.py"]
     assert rank(asked, [look(asked, "b.py", "x" * 9_000)])[0].score == 0.0
+
+
+def test_a_file_is_known_by_what_its_commits_said() -> None:
+    """All messages of a file are its text, where no single one says much; but not those of wide commits."""
+    asked = query("Refunds of taxes fail abroad")
+    rows = [look(asked, path, "") for path in ("a.py", "b.py")]
+    before = [Commit("Refunds of taxes abroad", ("a.py", *(f"{n}.py" for n in range(40))))] * 9
+    each = [Commit(message, ("b.py",)) for message in ("Refunds", "taxes", "Much else", "abroad")]
+    other = [Commit("Much else", ("a.py",))] * 4
+    assert [file.path for file in rank(asked, rows, [*other, *each, *before])] == ["b.py", "a.py"]
+
+
+def test_kinds_are_told_by_the_conventions_of_each_language() -> None:
+    """Tests by the capital of their name, project files by their ending: else they crowd out sources."""
+    tests = (
+        "Shop.Core/CartTests.cs shop/CartTest.php src/commonTest/kotlin/Cart.kt Shop.Specs/a.cs testdata/a"
+    )
+    sources = "src/Latest.cs src/Contest.kt shop/TestShop.swift src/Attests.java"
+    assert [bool(TESTS.search(path)) for path in tests.split()] == [True] * 5
+    assert [bool(TESTS.search(path)) for path in sources.split()] == [False] * 4
+    settings = (
+        "Shop.csproj Directory.Build.props Shop.sln build.gradle.kts gradle.properties gradlew Gemfile"
+        " Rakefile shop.gemspec phpstan.neon Shop.xcodeproj/project.pbxproj Build.ps1 CMakeLists.txt"
+    )
+    for path in settings.split():
+        rows = [look(query("cart"), each, "cart" * n) for n, each in enumerate(("src/a.cs", path), 1)]
+        assert rank(query("cart"), rows)[0].path == "src/a.cs", path
 
 
 def test_tests_come_before_docs_and_settings() -> None:
