@@ -373,9 +373,10 @@ def test_files_of_the_workspace_that_hooks_run_are_told_before(
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "lint").symlink_to(repository.root / "local" / "check.sh")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    for words in ("lint", "find sub/local -name '*.sh' -exec sh {} +"):
+    repository.git("config", "alias.check", "!sh sub/local/check.sh")
+    for words, letter in (("lint", "c"), ("find sub/local -name '*.sh' -exec sh {} +", "d"), ("git check", "e")):
         hook(repository, "commit-msg", words)
-        repository.turn(EDIT.format("cart.py", *("cC" if words == "lint" else "dD")))
+        repository.turn(EDIT.format("cart.py", letter, letter.upper()))
         assert "local/check.sh, which git ignores" in repository.commit(ok=2)
 
 
