@@ -311,7 +311,7 @@ HOOKS = {
     "lefthook run pre-commit": ".lefthook/pre-commit/new",
     # A name that is not there yet, and has no folder.
     "sh later": "later",
-    "eval \"$(cat later.txt)\"": "later.txt",
+    'eval "$(cat later.txt)"': "later.txt",
     ". later <tools/list": "later",
     "make -f later.mk": "later.mk",
     "cd tools && ./later": "tools/later",
@@ -319,7 +319,7 @@ HOOKS = {
     "${MAKE:-make} check": "Makefile",
     "python3 - <<X\nimport sys\nsys.path.insert(0, 'tools')\nimport later\nX": "tools/later.py",
     # All files of a list.
-    "find tools -type f | while read -r f; do sh \"$f\"; done": "tools/clean",
+    'find tools -type f | while read -r f; do sh "$f"; done': "tools/clean",
     "git ls-files '*.x' | while read f; do . ./$f; done": "**/*.x",
     "while read f; do sh $f; done < <(ls tools/*)": "tools/clean",
     "git ls-files -co '*.x' | xargs -n1 sh": "**/*.x",
