@@ -7,6 +7,7 @@ handles (Windows), folders are addressed by name; there this guards against mist
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
 import posixpath
 import stat
@@ -186,9 +187,10 @@ class Folder:
         if found and stat.S_ISREG(found.st_mode) and not found.st_mode & stat.S_IWRITE:
             os.chmod(self.at(name), stat.S_IWRITE)
 
-    def entries(self) -> list[os.DirEntry[str]]:
+    def entries(self, most: int | None = None) -> list[os.DirEntry[str]]:
+        """Return its entries, or so many of them."""
         with _LISTING, os.scandir(self.handle) as entries:
-            return list(entries)
+            return list(itertools.islice(entries, most))
 
     def at(self, name: str) -> str:
         return name if isinstance(self.handle, int) else os.path.join(self.handle, name)

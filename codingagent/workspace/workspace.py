@@ -40,7 +40,7 @@ _GLOBS = 100
 # Deeper folders are not looked into for an .editorconfig.
 _DEPTH = 100
 # Enough to know how files of one kind end their lines.
-_LIKE, _FEWEST_LIKE = 8, 3
+_LIKE, _FEWEST_LIKE, _LOOKED_AT = 8, 3, 200
 _ENDS = frozenset({"eol=lf", "eol=crlf"})
 _EOL = _ENDS | {"-text", "binary"}
 
@@ -137,7 +137,9 @@ class Workspace(PathWalk):
             return end, ".editorconfig"
         folder, name = _folder(path), path.rpartition("/")[2]
         ending = name[name.rfind(".") :] if "." in name else "/"
-        while not (like := [each for each in self.names(folder or ".") if each.endswith(ending)]) and folder:
+        # An answer may write thousands of files into one folder.
+        near = lambda: [each for each in self.names(folder or ".", _LOOKED_AT) if each.endswith(ending)]  # noqa: E731
+        while not (like := near()) and folder:
             folder = _folder(folder)
         texts = self.read_each(f"{folder}/{each}".lstrip("/") for each in like[:_LIKE])
         ends = [data.count(b"\r\n") == data.count(b"\n") for _, data in texts if b"\n" in data]
@@ -318,10 +320,10 @@ class Workspace(PathWalk):
         with self._opened(path) as folder:
             yield folder.handle
 
-    def names(self, folder: str = ".") -> list[str]:
-        """Return the names in a folder, unsorted; none if it can't be read."""
+    def names(self, folder: str = ".", most: int | None = None) -> list[str]:
+        """Return the names in a folder, or so many of them, unsorted; none if it can't be read."""
         with contextlib.suppress(OSError, OperationError), self._opened(folder) as opened:
-            return [dirfd.composed(entry.name) for entry in opened.entries()]
+            return [dirfd.composed(entry.name) for entry in opened.entries(most)]
         return []
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
