@@ -273,13 +273,14 @@ class PersonsRepository:
         left = [f"{named(paths)}: {why}" for why, paths in told]
         return {path: chain for path, chain in kept.items() if chain}, gone, left
 
-    def _unlike(self, *asked: str) -> set[str]:
+    def _unlike(self, *asked: str, variables: Mapping[str, str] | None = None) -> set[str]:
         """Return the files that are on disk otherwise than where git is asked to look."""
-        self._run("update-index", "-q", "--refresh", ok=(0, 1))
-        return {*map(text_of, self._git(asked[0], "--name-only", "-z", *asked[1:]).split(b"\0"))}
+        self._run("update-index", "-q", "--refresh", ok=(0, 1), variables=variables)
+        told = self._git(asked[0], "--name-only", "-z", *asked[1:], variables=variables)
+        return {*map(text_of, told.split(b"\0"))}
 
     def _is_there(self, path: str) -> bool:
-        return os.path.lexists(self._at / path)
+        return (self._at / path).is_symlink() or (self._at / path).is_file()
 
     def _replayed(
         self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
@@ -330,8 +331,10 @@ class PersonsRepository:
         with self._index() as variables:
             # git refuses a name that neither HEAD nor the disk has.
             data = _nul_ended(path for path in paths if path in head or self._is_there(path))
+            # What is outside of a sparse checkout is there as well.
+            literal = ("--literal-pathspecs", "-c", "core.sparseCheckout=false")
             how = ("add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
-            self._run("--literal-pathspecs", *how, data=data, variables=variables)
+            self._run(*literal, *how, data=data, variables=variables)
             now = _parsed(self._git("ls-files", "-s", "-z", variables=variables))
             asked = ("diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z")
             told = self._git(*asked, "HEAD", variables=variables) if paths > {*chains} else b""
@@ -507,9 +510,16 @@ class PersonsRepository:
         old, new, index = self._tree(before), self._tree(self.head), self._indexed()
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
         changed: dict[str, IndexEntry | None] = {}
+        overlaps: set[str] = set()  # of a hook's change with what was staged
         for path in {*files, *plan.entries}:
-            with contextlib.suppress(_OverlapError):  # of a hook's change with what was staged
+            try:
                 changed[path] = self._staged(index.get(path), old.get(path), new.get(path))
+            except _OverlapError:
+                overlaps.add(path)
+        if overlaps:  # the commit may have all that the file has by now
+            with self._index() as variables:
+                overlaps -= self._unlike("diff-files", variables=variables)
+            changed |= {path: new.get(path) for path in overlaps}
         hidden = self._hidden()
         self._set(changed, self._variables)
         for option, paths in hidden.items():

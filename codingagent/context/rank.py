@@ -51,8 +51,8 @@ _PATH_LIKE = lazy_pattern(r"(?<![\w.])\.?\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
 _AS_CODE = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
-    r"|((?<![\w-])--?[a-z][\w-]+|\w{1,99}(?:[._-]\w+)+|[a-z]{1,99}[A-Z]\w+|[A-Z][a-z]{1,99}[A-Z]\w*"
-    r"|\b[A-Z]{2,}\b|\w{1,99}\(\))"
+    r"|((?<![\w-])--?[a-z][\w-]+|(?<!\w)\w+(?:[._-]\w+)+|(?<![a-z])[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*"
+    r"|\b[A-Z]{2,}\b|(?<!\w)\w+\(\))"
 )
 _WORDS = word_lists(__file__)
 TESTS = lazy_pattern(

@@ -33,28 +33,31 @@ _TAKES = {
 _TAKEN = {file for files in _TAKES.values() for file in files}
 AT_COMMIT = alternatives(_TOLD["at a commit"])
 """What runs at a commit, besides filters."""
+_OF_GIT = alternatives(_TOLD["of git"])
 # Of what one program names, so much is read: scripts that run scripts.
 _LIMIT_BYTES, _FOLDERS_LIMIT, _FILES_LIMIT = 1 << 17, 8, 200
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#(?!!).*$")
-# What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`.
-_VARIABLE = lazy_pattern(r"\$\{[^}]*\}|\$\w+")
+# What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`, `${X:-x}` leaves `x`.
+_VARIABLE = lazy_pattern(r"\$\{\w+:?[-=]([^{}]*)\}|\$\{[^}]*\}|\$\w+")
 # What is formatted or looked through is not run; what a substitution among the arguments runs, is.
 _ABOUT = lazy_pattern(
     rf"""(?<![\w./-])(?:{alternatives(_TOLD["about"]).pattern})(?=\s)"""
     r"""(?:"(?:[^"`$]|\$(?!\())*"|'[^']*'|[^;&|\n"'`()<>])*"""
 )
 # Scripts whose name is made when they are run.
-_SCRIPTS = lazy_pattern(r"([\w./-]+/)[\w.-]*(?:\*|\$\w+|\$\{\w+\})[\w.-]*\.sh\b")
-# What starts all files that it finds, and where it looks for them.
-_RUNS = rf"(?:(?:\S{{0,99}}/)?(?:{alternatives(_TOLD['interpreters']).pattern})\s+(?:-[\w=]+\s+)*)*"
-_EACH = lazy_pattern(
-    rf"""\bfind\s+(?P<find>[^|;&\n]{{0,400}}?)(?:-exec(?:dir)?\s+{_RUNS}["']?\{{\}}"""
-    rf"""|\|\s*xargs\s+(?:-\w+\s+(?:\d+\s+|\{{\}}\s+)?)*{_RUNS}(?:["']?\{{\}}|[|;&\n]|$))"""
-    r"""|\brun-parts\s+(?P<parts>[^|;&\n]+)"""
-    rf"""|\bfor\s+(?P<name>\w+)\s+in\s+(?P<words>[^;\n]+)[;\n]\s*(?=do\b)[^#]{{0,400}}?"""
-    rf"""(?:[;&|(\n]|\bdo\b|\bthen\b)\s*{_RUNS}["']?(?:[\w./]*/)?\$\{{?(?P=name)\b"""
-)
+_SCRIPTS = lazy_pattern(r"(?<![\w./-])([\w./-]+/)[\w.-]*(?:\*|\$\w+|\$\{\w+\})[\w.-]*\.sh\b")
+_GIT = lazy_pattern(r"(?<![\w./-])git(?![\w./-])")
+# What starts a file that it is given.
+_STARTS = rf"(?:{alternatives(_TOLD['interpreters']).pattern})(?=[\s;|&)'\"]|$)"
+_RUN = rf"""(?:["']?(?:\S{{0,99}}/)?{_STARTS}[ \t]*(?:-[\w=]+[ \t]+)*)"""
+_EACH, _STARTED = (alternatives(_TOLD[name].replace("RUN", _RUN)) for name in ("each", "started"))
 _NAMED = lazy_pattern(r"""-i?name\s+["']?([^"'\s]+)""")
+_GLOB = lazy_pattern(r"(?<![\w./-])[\w./-]*\*[\w./*-]*")
+# Where relative names count from.
+_BASE = lazy_pattern(r"""(?:\bcd\s+|\bpushd\s+|\s-C\s*|=|\bpath\.\w+\((?:0,\s*)?)["']?([\w./-]+)""")
+_BASES_LIMIT, _BEFORE = 4, 400
+# A name with an ending is a file's, and so is a path.
+_FILE = lazy_pattern(r"(?!.*//)[\w./~@%+-]*(?:/|\w\.[A-Za-z])[\w./~@%+-]*")
 # In other folders of PATH a person may have a script of their own.
 _SYSTEMS = words(_TOLD["systems"])
 _TOKEN = lazy_pattern(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\s"'\\]|\\.)+)""", re.DOTALL)
@@ -118,7 +121,10 @@ def _programs(root: Path, git: "Git", found: Repository) -> Iterator[GitProgram]
         find = search.at if name in _OBEYED else search.named
         yield GitProgram(name, find(variables[name]))
     settings = [*_settings(top, git, variables)]
-    yield from (GitProgram(file, search.at(file)) for file in {file for file, _, _ in settings})
+    search.of_git = "\n".join(("", *(value for _, key, value in settings if _OF_GIT.fullmatch(key))))
+    own = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
+    more = {os.path.expanduser("~/.gitconfig"), os.path.join(own, "config"), os.path.join(own, "attributes")}
+    yield from (GitProgram(file, search.at(file)) for file in more.union(file for file, _, _ in settings))
     for origin, key, value in settings:
         last = key.rpartition(".")[2]
         is_include = last == "path" and key.startswith("include")
@@ -157,7 +163,7 @@ class _Search:
     """The search for what texts name of a workspace."""
 
     def __init__(self, root: Path, top: Path) -> None:
-        self._root, self._top = root, os.fspath(top)
+        self._root, self._top, self.of_git = root, os.fspath(top), ""
         # A link, or a script of the person's, that may lead to the workspace, by its name on PATH.
         self._on_path: dict[str, str] = {}
         for folder in git_variables(root, top).get("PATH", "").split(os.pathsep)[::-1]:
@@ -173,8 +179,8 @@ class _Search:
     def named(self, value: str) -> dict[str, bool]:
         """Return what a setting's value names. Its first word is found on PATH, unless it is a path."""
         first, _, rest = value.strip().partition(" ")
-        is_path = not re.fullmatch(r"[\w-]*", first)
-        return self._found([(value if is_path or first in _TAKES else rest, self._top)])
+        is_program = not rest and re.fullmatch(r"[\w-]*", first)
+        return {} if is_program and first not in _TAKES else self._found([(value, self._top)])
 
     def hook(self, place: str) -> dict[str, bool]:
         """Return the path of a hook, as `at` does, and what it names."""
@@ -229,17 +235,14 @@ class _Search:
 
     def _places(self, text: str, beside: str) -> Iterator[tuple[str, str]]:
         """Yield the places that a text may mean, and where what is there imports from."""
-        text = _ABOUT.sub(" ", _COMMENT.sub("", text))
+        text = _ABOUT.sub(" : ", _COMMENT.sub("", text))
+        text += self.of_git if _GIT.search(text) else ""
         for folder in _SCRIPTS.findall(text):
             yield from self._each(f"{folder}*.sh")
-        for starts in _EACH.finditer(text):
-            about = starts["find"] or starts["parts"] or starts["words"]
-            names = _NAMED.findall(about) or ["*"]
-            words = _PIECE.findall(_VARIABLE.sub("", about.replace("*", "")))
-            for folder, name in product({_UPWARDS.sub("", word) for word in words}, names):
-                if os.path.isdir(os.path.join(self._top, folder)) and (folder or name != "*"):
-                    yield from self._each(os.path.join(folder, "**", name))
-        text = _VARIABLE.sub("", text)
+        bases = [_UPWARDS.sub("", base) for base in _BASE.findall(_VARIABLE.sub(r"\1", text))][:_BASES_LIMIT]
+        yield from self._listed(text, bases)
+        started = {*chain(*_STARTED.findall(text))}
+        text = _VARIABLE.sub(r"\1", text)
         tokens = _TOKEN.findall(text)
         said = {quoted or single or _ESCAPED.sub("", bare) for quoted, single, bare in tokens}
         said |= {piece for token in said for piece in _PIECE.findall(token)}
@@ -248,20 +251,21 @@ class _Search:
         ways = {word: {word, _UPWARDS.sub("", word) or word} for word in sorted(said)}
         there = (os.path.normpath(os.path.join(self._top, way)) for way in chain(*ways.values()))
         inner = [place for place in there if os.path.isdir(place) and any(self._inside(place))]
-        folders = dict.fromkeys((self._top, beside, *inner[:_FOLDERS_LIMIT]))
+        made = dict.fromkeys((self._top, beside, *(os.path.join(self._top, each) for each in bases)))
+        folders = made | dict.fromkeys(inner[:_FOLDERS_LIMIT])
         for word, both in ways.items():
             # An answer could make it.
-            is_path = "/" in word and "//" not in word and _PIECE.fullmatch(word)
+            is_file = word in started or _FILE.fullmatch(word)
             for folder, way in product(folders, both):
                 place = os.path.normpath(os.path.join(folder, way))
-                if not (os.path.lexists(place) or (is_path and folder in (self._top, beside))):
+                if not (os.path.lexists(place) or (is_file and folder in made)):
                     continue
                 yield place, os.path.dirname(place)
                 if os.path.isdir(place):
                     yield from ((os.path.join(place, name), place) for name in _OF_FOLDER)
         for name in (*_MODULE.findall(text), *_imported(text)):
             parts = name.strip(".").split(".")
-            for base in {self._top, beside}:
+            for base in made:
                 above = [os.path.join(base, *parts[:n]) for n in range(1, len(parts) + 1)]
                 for each in above:
                     yield from ((f"{each}{end}", base) for end in (".py", "/__init__.py"))
@@ -271,6 +275,21 @@ class _Search:
                 yield from self._each(os.path.join(folder, each))
         for word in self._on_path.keys() & said:
             yield self._on_path[word], beside
+
+    def _listed(self, text: str, bases: list[str]) -> Iterator[tuple[str, str]]:
+        """Yield the files of lists of which a text starts each; names count from the top or from `bases`."""
+        for starts in _EACH.finditer(text):
+            before = re.split(r"[;\n]", text[max(starts.start() - _BEFORE, 0) : starts.start()])[-1]
+            about = starts["find"] or starts["parts"] or starts["words"] or starts["from"] or before
+            about = _VARIABLE.sub(r"\1", about)
+            globs = {_UPWARDS.sub("", each) for each in (*_NAMED.findall(about), *_GLOB.findall(about))}
+            yield from (found for each in globs if "/" in each for found in self._each(each))
+            names = [each for each in globs if "/" not in each] or ["*"] * (not globs)
+            words = {_UPWARDS.sub("", each) for each in _PIECE.findall(_GLOB.sub(" ", about))}
+            folders = [each for each in words if each and os.path.isdir(os.path.join(self._top, each))]
+            for folder, name in product(folders or ["", *bases], names):
+                if folder or name != "*":
+                    yield from self._each(os.path.join(folder, "**", name))
 
     def _each(self, pattern: str) -> Iterator[tuple[str, str]]:
         """Yield a pattern of paths, which an answer could make, and those that are there."""

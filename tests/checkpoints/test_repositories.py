@@ -264,6 +264,8 @@ RUN = {
     "[gpg]\nprogram = ./tools/clean": "tools/clean",
     "[core]\neditor = tools/clean --wait": "tools/clean",
     "[alias]\nst = !sh tools/clean": "tools/clean",
+    '[diff "x"]\ntextconv = sh later': "later",
+    "[trailer]\nx = later.sh": "later.sh",
     '[credential "https://x"]\nhelper = "!./tools/clean"': "tools/clean",
     '[includeIf "onbranch:x"]\npath = ../new.cfg': "new.cfg",
 }
@@ -307,8 +309,29 @@ HOOKS = {
     "linked": "tools/clean",
     "wrapper --fix": "tools/clean",
     "lefthook run pre-commit": ".lefthook/pre-commit/new",
+    # A name that is not there yet, and has no folder.
+    "sh later": "later",
+    'eval "$(cat later.txt)"': "later.txt",
+    ". later <tools/list": "later",
+    "make -f later.mk": "later.mk",
+    "cd tools && ./later": "tools/later",
+    "D=tools; $D/later": "tools/later",
+    "${MAKE:-make} check": "Makefile",
+    "python3 - <<X\nimport sys\nsys.path.insert(0, 'tools')\nimport later\nX": "tools/later.py",
+    # All files of a list.
+    'find tools -type f | while read -r f; do sh "$f"; done': "tools/clean",
+    "git ls-files '*.x' | while read f; do . ./$f; done": "**/*.x",
+    "while read f; do sh $f; done < <(ls tools/*)": "tools/clean",
+    "git ls-files -co '*.x' | xargs -n1 sh": "**/*.x",
+    "ls tools | xargs -I% sh tools/%": "tools/clean",
+    "find tools -exec bash -c '. {}' \\;": "tools/clean",
+    "for f in tools/*.x; do . $f; done": "tools/*.x",
+    "cd tools; for f in *; do sh ./$f; done": "tools/clean",
+    "make -f later check": "later",
     "for f in tools/*; do grep x $f; done": "",
     "find tools -name '*.py' -exec grep x {} +": "",
+    "find tools -type f | xargs grep -l x": "",
+    "ls tools | while read f; do grep x tools/$f; done": "",
     "# ./tools/clean\ntrue": "",
     "ruff check tools": "",
 }
@@ -383,7 +406,7 @@ def test_what_the_hooks_of_husky_start_is_found(tmp_path: Path) -> None:
     assert run_by_git(root) >= {".husky/_/h", ".husky/pre-commit", "tools/clean"}
 
 
-@pytest.mark.parametrize("place", ["includeIf", "global", "variables", "worktree", "EDITOR"])
+@pytest.mark.parametrize("place", ["includeIf", "global", "variables", "worktree", "EDITOR", "XDG"])
 def test_wherever_git_is_told_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """The workspace is a folder of the repository: paths count from the top."""
     top = tmp_path / "top"
@@ -405,7 +428,9 @@ def test_wherever_git_is_told_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     elif place == "EDITOR":
         monkeypatch.setenv("EDITOR", "sub/tools/clean --wait")
-    assert run_by_git(root) & {"tools", "tools/clean"}
+    elif place == "XDG":
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(root / "tools"))
+    assert run_by_git(root) & {"tools", "tools/clean", "tools/git/config"}
 
 
 @pytest.mark.one_in(4)

@@ -373,9 +373,14 @@ def test_files_of_the_workspace_that_hooks_run_are_told_before(
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "lint").symlink_to(repository.root / "local" / "check.sh")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    for words in ("lint", "find sub/local -name '*.sh' -exec sh {} +"):
+    repository.git("config", "alias.check", "!sh sub/local/check.sh")
+    for words, letter in (
+        ("lint", "c"),
+        ("find sub/local -name '*.sh' -exec sh {} +", "d"),
+        ("git check", "e"),
+    ):
         hook(repository, "commit-msg", words)
-        repository.turn(EDIT.format("cart.py", *("cC" if words == "lint" else "dD")))
+        repository.turn(EDIT.format("cart.py", letter, letter.upper()))
         assert "local/check.sh, which git ignores" in repository.commit(ok=2)
 
 
@@ -442,6 +447,31 @@ def test_what_a_formatting_hook_made_of_the_files_is_committed(repository: Repos
     assert "Undid turn 1: restored cart.py, removed new.py\n" in undone
     assert (repository.root / "cart.py").read_text() == own + LINES
     assert repository.git("log", "--format=%s").count("\n") == (4 if how == "passes" else 3)
+
+
+def test_the_index_follows_a_hook_that_added_all_of_a_file(repository: Repository) -> None:
+    """What the person had staged of it is in the commit, too: it would take the rest back."""
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G=1") + DONE)
+    for more in ("S\n", "S\nW\n"):
+        repository.git(*(("add", "cart.py") if "W" in more else ("status",)))
+        repository.write("cart.py", LINES.replace("g", "G=1") + more)
+    hook(repository, "pre-commit", f"{FORMATTER}format; add")
+    repository.commit()
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G = 1") + "S\nW\n"
+    assert repository.status == []
+
+
+def test_a_file_outside_of_a_sparse_checkout_is_committed(repository: Repository) -> None:
+    for name in ("in/a", "out/b"):
+        repository.write(name, "1\n")
+    repository.first()
+    repository.git("sparse-checkout", "set", "in")
+    repository.begin()
+    repository.turn('[CREATE_FILE path="out/b"]\n2\n[/CREATE_FILE]\n' + DONE)
+    assert "--whole" in repository.commit(ok=2)
+    repository.commit("--whole")
+    assert (repository.committed(), repository.status) == ({"M\tout/b"}, [])
 
 
 CREATE = '[CREATE_FILE path="cart.py"]\nG\n[/CREATE_FILE]\n'
@@ -522,6 +552,13 @@ RENAMES = {
         "",
         NEW,
         "!git add new.py; git mv new.py newer.py",
+        "you have deleted or renamed it",
+        "",
+    ),
+    "a folder in its place": (
+        "",
+        NEW,
+        "!rm new.py; mkdir new.py; cp gone.txt new.py; git add new.py",
         "you have deleted or renamed it",
         "",
     ),

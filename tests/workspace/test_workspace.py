@@ -19,7 +19,7 @@ from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model.events import FolderEntry
 from codingagent.workspace.dirfd import Folder, temporary_name, walk_names
 from codingagent.workspace.workspace import READ_LIMIT_BYTES, Workspace
-from tests.helpers import NamedWorkspace, descriptors, line_from, python
+from tests.helpers import NamedWorkspace, descriptors, grows_with, line_from, python
 from tests.rows import each_row
 
 SECRET = b"SECRET"
@@ -892,3 +892,16 @@ def test_threads_that_list_a_folder_at_once_each_get_all_of_it(tmp_path: Path) -
     finally:
         sys.setswitchinterval(old)
     assert counts == {50}
+
+
+def test_a_new_file_costs_the_same_beside_however_many(tmp_path: Path) -> None:
+    def look(count: int) -> None:
+        folder = tmp_path / str(count)
+        folder.mkdir(exist_ok=True)
+        for number in range(count):
+            (folder / f"{number}.py").touch()
+        with contextlib.closing(Workspace(folder)) as found:
+            for _ in range(count):
+                assert found.line_end("new.py") == ("", "")
+
+    grows_with(500, look)
