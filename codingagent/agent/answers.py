@@ -158,7 +158,7 @@ class AnswerReader:
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
             is_json = self._context.log.session.terms.protocol == "json"
-            words = prose.items_of(text, files, is_json=is_json)
+            words = prose.items_of(text, is_json=is_json)
             return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(len(other.items)),))

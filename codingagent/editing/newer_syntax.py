@@ -1,6 +1,6 @@
-"""Rewrite what only newer versions of Python and TOML read in the words of the parsers here.
+"""What only newer versions of Python and TOML read: a project may be for a newer one than runs this.
 
-A project may be for a newer version than runs this. Lines keep their numbers; only a parser reads the text.
+Python is rewritten in the words of the parser here, on as many lines. TOML of that kind is not judged.
 """
 
 import contextlib
@@ -26,12 +26,8 @@ _WORDS = (
     (lazy_pattern(r"\b[tT]([rR]?[\"'])"), r"f\1"),
     (lazy_pattern(r"^([ \t]*)lazy (?=import |from )", re.MULTILINE), r"\1"),
 )
-_TOML = lazy_pattern(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*+"|\'[^\'\n]*+\'|#[^\n]*|[\[\]{}\n]'
-    r"|,(?=(?:\s|#[^\n]*\n)*\})|(?<![\d:.])\d\d:\d\d(?![\d:])",
-    re.DOTALL,
-)
-_ESCAPE = lazy_pattern(r"\\(?:(e)|x([0-9a-fA-F]{2})|.)", re.DOTALL)
+# TOML 1.1: inline tables of several lines, a comma at their end, escapes, times without seconds.
+_TOML = lazy_pattern(r"\{[^{}\"']*\n|,\s*\}|\\[ex]|(?<![\d:.])\d\d:\d\d(?![\d:])")
 
 
 def older_python(text: str) -> str:
@@ -55,26 +51,6 @@ def _nests_strings() -> bool:
     return False
 
 
-def older_toml(text: str) -> str:
-    """Return TOML 1.1 as 1.0: inline tables on one line, escapes by number, times with seconds."""
-    opened, late = list[str](), 0
-
-    def older(found: re.Match[str]) -> str:
-        nonlocal late
-        mark, is_inline = found[0], "{" in opened
-        if mark in "[{":
-            opened.append(mark)
-        elif mark in "]}":
-            del opened[-1:]
-        elif mark[0] == '"':
-            return _ESCAPE.sub(lambda e: f"\\u00{'1b' if e[1] else e[2]}" if e[1] or e[2] else e[0], mark)
-        elif mark[0].isdigit():
-            return f"{mark}:00"
-        elif mark == "\n":
-            late, lines = (late + 1, " ") if is_inline else (0, "\n" * (late + 1))
-            return lines
-        elif mark == "," or (is_inline and mark[0] == "#"):
-            return ""
-        return mark
-
-    return _TOML.sub(older, text)
+def is_newer_toml(text: str) -> bool:
+    """Return whether a text may have what only TOML 1.1 reads."""
+    return _TOML.search(text) is not None

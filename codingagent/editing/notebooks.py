@@ -1,19 +1,18 @@
 """Show a Jupyter notebook (nbformat 4) as its cells, and put changed cells back into its JSON.
 
-An edit is applied to the text as shown. Only the strings of a cell whose text it changes are written anew;
-all other bytes stay, among them outputs, which are shown folded and without images.
+An edit is applied to the text as shown. Only the text of cells changes in the file: one that is not written
+as Python's json writes it is not edited. Outputs are shown folded and without images.
 """
 
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
-from codingagent.editing.nearest import common_ends
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
@@ -21,24 +20,22 @@ from codingagent.model.plain_text import plural
 _ENDING = ".ipynb"
 _HEAD = "notebook: edit the text of its cells as it stands here"
 _OUTPUT_CHARACTERS = 600
-_BLANKS = lazy_pattern(r"[ \t\r\n]*")
 _ESCAPE_CODES = lazy_pattern(r"\x1b\[[0-9;]*m")
 _LIKE_OURS = lazy_pattern(r"^# (%%+) ", re.MULTILINE)
-_DECODER = json.JSONDecoder()
 
 
-class _Cell(Struct, frozen=True):
-    """The text of a cell, and where the JSON of it is."""
+class _Notebook(Struct, frozen=True):
+    """A notebook's JSON as a value, its cells by their first lines, and all that is shown, by such lines."""
 
-    source: str
-    start: int
-    end: int
+    document: Any
+    cells: dict[str, Any]
+    sections: list[tuple[str, str]]
 
 
 def shown(path: str, text: str) -> str:
     """Return the text of a file as it is shown: the cells of a notebook, else what it is."""
     found = _read(text) if path.lower().endswith(_ENDING) else None
-    return text if found is None else "".join(line + body for line, body in found[1])
+    return text if found is None else "".join(line + body for line, body in found.sections)
 
 
 def to_edit(path: str, text: str, olds: Iterable[str], *, is_counted: bool) -> str:
@@ -69,8 +66,13 @@ def written(text: str, new: str) -> str:
     found = _read(text)
     if found is None:
         raise OperationError("the file is no notebook of nbformat 4")
-    cells, sections = found
-    lines = [line for line, _ in sections]
+    dumps, line_end = _style(text), "\r\n" if "\r\n" in text else "\n"
+    tail = text[len(text.rstrip()) :]
+    if dumps(found.document).replace("\n", line_end) + tail != text:
+        raise OperationError(
+            "this notebook is not written as Jupyter writes one", advice=": edit it with a program"
+        )
+    lines = [line for line, _ in found.sections]
     whole, mark = new if new.endswith("\n") else f"{new}\n", lines[0].split()[1]
     pieces = re.split(rf"^(# {mark} .*\n)", whole, flags=re.MULTILINE)
     if pieces[0] or pieces[1::2] != lines:
@@ -80,22 +82,27 @@ def written(text: str, new: str) -> str:
         )
     # Who writes the whole file may leave out the line of an empty cell.
     both = zip(lines, pieces[2::2], strict=True)
-    bodies = [body or "\n" * (line in cells) for line, body in both]
-    parts, at, is_ascii = [], 0, text.isascii() and "\\u" in text
-    for (line, before), after in zip(sections, bodies, strict=True):
+    bodies = [body or "\n" * (line in found.cells) for line, body in both]
+    for (line, before), after in zip(found.sections, bodies, strict=True):
         if before == after:
             continue
-        if (cell := cells.get(line)) is None:
+        if (cell := found.cells.get(line)) is None:
             raise OperationError("outputs of a notebook can't be edited", advice=": edit its cells")
-        style = _style(text, (cell, *cells.values()))
-        made = _spliced(text, cell, after.removesuffix("\n"), style, is_ascii=is_ascii)
-        parts += [text[at : cell.start], made]
-        at = cell.end
-    result = "".join((*parts, text[at:]))
+        source = after.removesuffix("\n")
+        is_list = isinstance(cell["source"], list)
+        cell["source"] = re.findall(r"[^\n]*\n|[^\n]+", source) if is_list else source
+    result = dumps(found.document).replace("\n", line_end) + tail
     again = _read(result)
-    if again is None or again[1] != [*zip(lines, bodies, strict=True)]:
+    if again is None or again.sections != [*zip(lines, bodies, strict=True)]:
         raise OperationError("the notebook would not say what the edit says: nothing was written")
     return result
+
+
+def _style(text: str) -> Callable[[Any], str]:
+    """Return what writes JSON with the indentation and the escapes of a text."""
+    indent = re.match(r"\{\r?\n( +)", text)
+    is_ascii = text.isascii() and "\\u" in text
+    return partial(json.dumps, indent=len(indent[1]) if indent else None, ensure_ascii=is_ascii)
 
 
 def replaced(path: str, new: str, old: str | None) -> str:
@@ -108,35 +115,32 @@ def replaced(path: str, new: str, old: str | None) -> str:
     return written(old, new)
 
 
-def _read(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
-    """Return the cells by their first lines, and all that is shown; None: no known notebook."""
+def _read(text: str) -> _Notebook | None:
     try:
         return _parsed(text)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
 
 
-def _parsed(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
+def _parsed(text: str) -> _Notebook | None:
     document = json.loads(text)
     cells = document["cells"]
     sources = [_joined(cell["source"]) for cell in cells]
     kinds = [str(cell["cell_type"]) for cell in cells]
     if document["nbformat"] != 4:
         return None
-    listed = _members(text, _members(text, _after_blanks(text, 0))["cells"][0]).values()
-    spans = [_members(text, start)["source"] for start, _ in listed]
     printed = [_outputs(cell.get("outputs")) for cell in cells]
     taken = {each for text in (*sources, *printed) for each in _LIKE_OURS.findall(text)}
     mark = next(each for count in itertools.count(2) if (each := "%" * count) not in taken)
-    known: dict[str, _Cell] = {}
+    known: dict[str, Any] = {}
     sections = [(f"# {mark} {_HEAD}\n", "")]
     for number, (kind, source, told) in enumerate(zip(kinds, sources, printed, strict=True), 1):
         line = f"# {mark} cell {number} ({kind})\n"
-        known[line] = _Cell(source, *spans[number - 1])
+        known[line] = cells[number - 1]
         sections.append((line, f"{source}\n"))
         if told:
             sections.append((f"# {mark} output of cell {number}\n", told))
-    return known, sections
+    return _Notebook(document, known, sections)
 
 
 def _joined(source: Any) -> str:
@@ -171,53 +175,3 @@ def _brief(text: str) -> str:
 def _within(lines: Sequence[str], room: int) -> list[str]:
     ends = itertools.accumulate(len(line) + 1 for line in lines)
     return [line for line, end in zip(lines, ends, strict=True) if end <= room]
-
-
-def _members(text: str, at: int) -> Mapping[str | int, tuple[int, int]]:
-    """Return where each value of an object or an array is that begins at an offset."""
-    found: dict[str | int, tuple[int, int]] = {}
-    is_object = text[at] == "{"
-    at = _after_blanks(text, at + 1)
-    while text[at] not in "]}":
-        key: str | int = len(found)
-        if is_object:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _after_blanks(text, _after_blanks(text, at) + 1)
-        _, end = _DECODER.raw_decode(text, at)
-        found[key] = at, end
-        at = _after_blanks(text, end)
-        at = _after_blanks(text, at + 1) if text[at] == "," else at
-    return found
-
-
-def _after_blanks(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    assert found is not None, "it may be empty"
-    return found.end()
-
-
-def _style(text: str, cells: Iterable[_Cell]) -> tuple[str, str, str]:
-    """Return what stands before, between and after the strings of a cell: as in the first that has two."""
-    for cell in cells:
-        spans = [*_members(text, cell.start).values()] if text[cell.start] == "[" else []
-        if len(spans) > 1:
-            (first, end), (second, _), (_, last) = spans[0], spans[1], spans[-1]
-            return text[cell.start + 1 : first], text[end:second], text[last : cell.end - 1]
-    return "", ", ", ""
-
-
-def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str], *, is_ascii: bool) -> str:
-    """Return the JSON of a cell's new text: strings of lines that stay are kept as they are written."""
-    quoted = partial(json.dumps, ensure_ascii=is_ascii)
-    if text[cell.start] != "[":
-        return quoted(source)
-    spans = _members(text, cell.start).values()
-    raw = [text[start:end] for start, end in spans]
-    old, new = [str(json.loads(each)) for each in raw], re.findall(r"[^\n]*\n|[^\n]+", source)
-    # difflib, which finds the fewest changes, takes minutes where thousands of lines are equal.
-    head, tail = common_ends(old, new)
-    known = dict(zip(old, raw, strict=True))
-    changed = (known.get(line) or quoted(line) for line in new[head : len(new) - tail])
-    strings = [*raw[:head], *changed, *raw[len(raw) - tail :]]
-    before, between, after = style
-    return f"[{before}{between.join(strings)}{after}]" if strings else "[]"

@@ -230,13 +230,10 @@ def _toml(text: str) -> SyntaxFault | None:
     if any(line.count(".") > _KEY_PARTS for line in text.split("\n")):
         return _UNKNOWN  # a key of so many parts takes time with the square of them
     try:
-        try:
-            tomllib.loads(text, parse_float=str)
-        except tomllib.TOMLDecodeError:
-            if (older := newer_syntax.older_toml(text)) == text:
-                raise
-            tomllib.loads(older, parse_float=str)
+        tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as fault:
+        if newer_syntax.is_newer_toml(text):
+            return _UNKNOWN
         found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
         line = int(found[1]) if found else text.count("\n") + 1
         return SyntaxFault(line, str(fault).partition(" (at ")[0])

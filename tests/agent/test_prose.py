@@ -60,25 +60,10 @@ def test_show_and_log_hold_the_words(tmp_path: Path) -> None:
         assert "\u202e" not in out
 
 
-@pytest.mark.parametrize(
-    ("words", "block"),
-    [
-        ("I would change a.py there.", '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\n'),
-        ("Is `lib/b.py` mine, or b.py?", '[EDIT_FILE path="lib/b.py"]\n'),
-        ("b.py it is.", '[EDIT_FILE path="lib/b.py"]\n'),
-        ("See c.py.", "[READ_FILE path="),
-        ("What is meant?", "[MESSAGE]\nyour question\n[/MESSAGE]"),
-        ("So be it.", "[READ_FILE path="),
-    ],
-)
-def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, block: str) -> None:
-    """Design, no block at all: one block, of the file that the text names, never a DONE."""
+def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path) -> None:
+    """Design, no block at all: one block, never a DONE."""
     with working(tmp_path) as live:
-        for name in ("lib/b.py", "x/c.py", "y/c.py"):
-            path = live.workspace / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("x = 1\n")
-        live.drop(words)
+        live.drop("I would change a.py there.")
         live.conversation.take("reply.txt")
         for text in (live.request(), short(live)):
             results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
@@ -87,7 +72,7 @@ def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, blo
             assert "the user was shown your words" in results
             shown = results.partition("for example:\n  Output:")[2]
             shown = "\n".join(line.strip() for line in shown.splitlines()).strip()
-            assert shown.startswith(block)
+            assert shown.startswith("[READ_FILE path=")
             (item,) = reply.read(f"{shown}\n").items
             assert isinstance(item, Step)
             assert "DONE" not in results

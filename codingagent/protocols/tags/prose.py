@@ -1,14 +1,12 @@
 """Handle an answer without any command: show its words to the person, and a block to the model."""
 
-import json
 import re
 from collections.abc import Iterable
 
-from codingagent.model import commands
 from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile, ShowMessage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import one_line, some
-from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
+from codingagent.protocols.tags.reply import NO_BLOCK, NO_BLOCK_EXAMPLE, Problem, Step
 
 _OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
 # Chats may escape or embolden them.
@@ -21,20 +19,19 @@ _READS = (ReadFile, FetchFile, ListFolder)
 _WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
 _NAMED, _SUBJECT = 5, 60
 _ONLY_ANSWERS = "Not executed, because this was only a question: {}"
-_NAME = lazy_pattern(r"[\w./-]+")
-
 _NO_MESSAGE = (
     "The answer has no operations message, so nothing was done",
     ". Answer with one JSON object, for example:",
 )
+_JSON_EXAMPLE = '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}'
 _SHOWN = ", and the user was shown your words"
 
 
-def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
+def items_of(text: str, *, is_json: bool) -> tuple[Step | Problem, ...]:
     """Return the words of an answer as a message to the person, and the missing command as a problem."""
     words = _OUR_LINES.sub("", text).strip("\n")
     fact, advice = _NO_MESSAGE if is_json else NO_BLOCK
-    example = _skeleton(words, files, is_json=is_json)
+    example = _JSON_EXAMPLE if is_json else NO_BLOCK_EXAMPLE
     if not words.strip():
         return (Problem(Kind.ANSWER, fact, 1, example, advice=advice),)
     problem = Problem(Kind.ANSWER, fact, 1, example, advice=_SHOWN + advice)
@@ -62,33 +59,3 @@ def words_of(text: str) -> str:
     words = _ANSWER_LINES.sub("", text).strip("\n")
     fence = _FENCED.fullmatch(words)
     return (words if fence is None else fence[2]).strip("\n")
-
-
-def _skeleton(words: str, files: Iterable[str], *, is_json: bool) -> str:
-    """Return one block to fill in: of a file that is named, else of a question, else of a file to read.
-
-    A file is named by its path, or by a name that no other has.
-    """
-    known: dict[str, str] = {}
-    for file in files:
-        name = file.rpartition("/")[2]
-        known[name] = "" if name in known else file
-        known[file] = file
-    found = (known.get(each[0].strip(".")) or known.get(each[0]) for each in _NAME.finditer(words))
-    path = next(filter(None, found), "")
-    old, new = "the lines exactly as in the file", "the lines that replace them"
-    if is_json:
-        operation: dict[str, object] = {"type": "readFile", "path": "src/main.py"}
-        if path:
-            edit = {"oldContent": old, "newContent": new}
-            operation = {"type": "editFile", "path": path, "edits": [edit]}
-        elif "?" in words:
-            operation = {"type": "message", "content": "your question"}
-        return json.dumps({"protocolVersion": "1.0", "operations": [operation]}, ensure_ascii=False)
-    if path and '"' not in path:
-        return (
-            f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n[/EDIT_FILE]'
-        )
-    if "?" in words:
-        return "[MESSAGE]\nyour question\n[/MESSAGE]"
-    return commands.BY_TAG["READ_FILE"].example

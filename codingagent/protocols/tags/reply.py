@@ -38,7 +38,7 @@ NO_BLOCK = (
 )
 CUT = "the answer has no [END], so it may be cut off"
 # One block, and none that would end the task where it is copied.
-_NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
+NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
 _UNUSED_LIMIT = 20
 # A program wrote so many edits of one file. Each by itself would cost several looks at all of it.
 _EDITS_IN_A_ROW = 100
@@ -199,7 +199,7 @@ def read(text: str) -> Reply:
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
         unused = []
     if not found.blocks:
-        items.append(Problem(Kind.ANSWER, NO_BLOCK[0], 1, detail=_NO_BLOCK_EXAMPLE, advice=NO_BLOCK[1]))
+        items.append(Problem(Kind.ANSWER, NO_BLOCK[0], 1, detail=NO_BLOCK_EXAMPLE, advice=NO_BLOCK[1]))
     items = sorted([*items, *missed], key=lambda item: item.line)
     notes = [*mended.notes, *found.notes, *replaced]
     if unused:

@@ -224,7 +224,7 @@ def test_true_is_no_sequence() -> None:
 @each_row("text", ["", "No.", "Shall I?", "See `a.py`.", 'a.py and "b".'])
 def test_what_to_write_instead_is_a_message(text: str) -> None:
     """No message at all: the model is shown one example."""
-    found = prose.items_of(text, ("a.py",), is_json=True)[-1]
+    found = prose.items_of(text, is_json=True)[-1]
     assert isinstance(found, Problem)
     assert "The answer has no operations message" in found.reason
     assert validate_operations_message(json.loads(found.detail)).success
