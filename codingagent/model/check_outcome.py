@@ -36,6 +36,7 @@ NAMED = 3
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )
+_COUNTS = lazy_pattern(r"\d+ [a-z]+(?:(?:, | \| )\d+ [a-z]+)*(?: \(\d+\))?")
 _BRIEF_CHARACTERS = 6_000
 
 
@@ -180,9 +181,15 @@ def _stated(text: str) -> str:
 
 
 def passed_in(event: CommandRan) -> str:
-    """Return the last words of a run of tests that succeeded; empty: it has none that say something."""
+    """Return what runs of tests that succeeded say at their ends, summed up; empty: none says something."""
     found = _SAYS["passed in"].findall(event.output) if events.succeeded(event) else ()
-    return "".join(found[-1]).strip() if found else ""
+    said = ["".join(each).strip() for each in found]
+    if not all(map(_COUNTS.fullmatch, said)):
+        return said[-1]
+    sums = Counter[str]()  # cargo and workspaces of npm have an end for each of their runs
+    for count, what in re.findall(r"(\d+) ([a-z]+)", "\n".join(said)):
+        sums[what] += int(count)
+    return ", ".join(f"{count} {what}" for what, count in sums.items() if count)
 
 
 def first_failure(output: str) -> str:
