@@ -155,6 +155,9 @@ def test_of_a_check_that_passes_the_summary_is_shown() -> None:
         (cargo.format(12, 0) + cargo.format(0, 3) + f"   Doc-tests a\n{cargo.format(4, 0)}", "16 passed"),
         ("5 passed, 1 skipped in 0.31s\n12 passed in 2s\n", "17 passed, 1 skipped"),
         ("  Tests  3 passed | 2 skipped (5)\n  Tests  4 passed (4)\n", "7 passed, 2 skipped"),
+        ("-----\n9 tests, 27 assertions, 0 failures, 0 errors\n100% passed\n", "9 tests"),
+        ("..\nFinished in 0.05 seconds\n9 tests, 0 failures\nRandomized with seed 0\n", "9 tests"),
+        ("ℹ tests 9\nℹ suites 1\nℹ pass 8\nℹ fail 0\nℹ skipped 1\nℹ duration_ms 5.4\n", "pass 8"),
         (f"{page}a\nb\nc\n\n", "a\nb\nc"),
         ("", ""),
     ):
