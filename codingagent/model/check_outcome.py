@@ -108,9 +108,8 @@ def compared(session: Session) -> Compared:
     if events.succeeded(first) or events.succeeded(event):
         return Compared()
     was, now = failures_in(first), failures_in(event)
-    is_old = {name: now.times[name] <= was.times.get(name, 0) for name in now.names}
-    old = tuple(name for name in now.names if is_old[name])
-    new = tuple(name for name in now.names if not is_old[name])
+    old = tuple(name for name in now.names if now.times[name] <= was.times.get(name, 0))
+    new = tuple(name for name in now.names if now.times[name] > was.times.get(name, 0))
     is_whole = was.is_whole and now.is_whole
     is_same = (first.exit_code, first.ended_by) == (event.exit_code, event.ended_by) and (
         _SAYS["varying"].sub("", first.output) == _SAYS["varying"].sub("", event.output)
