@@ -55,8 +55,11 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield from _outcome(record.event, look, beside, below, Kind.CHECK)
             if old := compared(session).old:
                 yield _note(f"failed before any change, too: {some(old, NAMED)}", look)
+        case entries.OperationStarted() if record.kind not in COMMANDS:
+            yield [(f"  {record.kind} begins: {record.subject}", "dim")], 4
         case entries.OperationStarted():
-            yield _started(record), 4
+            whose = " (your check)" * (record.kind is Kind.CHECK)
+            yield [("  ", ""), ("$", "bold"), (f" {one_line(record.subject)}", ""), (whose, "dim")], 4
         case entries.ApprovalAsked():
             yield from _question(record, list(below), look)
         case entries.AnswerTaken():
@@ -227,13 +230,6 @@ def _note(text: str, look: Look) -> Hung:
 def margin(look: Look) -> int:
     """Return the indent of a diff or an output below its operation."""
     return 6 if look.is_terminal else 9
-
-
-def _started(record: entries.OperationStarted) -> Line:
-    if record.kind not in COMMANDS:
-        return [(f"  {record.kind} begins: {record.subject}", "dim")]
-    whose = " (your check)" * (record.kind is Kind.CHECK)
-    return [("  ", ""), ("$", "bold"), (f" {one_line(record.subject)}", ""), (whose, "dim")]
 
 
 def asked_in(question: Question) -> list[str]:

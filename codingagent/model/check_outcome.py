@@ -36,8 +36,7 @@ NAMED = 3
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )
-# Not the hundred of "100% tests passed".
-_COUNT = lazy_pattern(r"\b\d+\b(?!%)")
+_COUNTS = lazy_pattern(r"\d+ [a-z]+(?:(?:, | \| )\d+ [a-z]+)*(?: \(\d+\))?")
 _BRIEF_CHARACTERS = 6_000
 
 
@@ -109,9 +108,8 @@ def compared(session: Session) -> Compared:
     if events.succeeded(first) or events.succeeded(event):
         return Compared()
     was, now = failures_in(first), failures_in(event)
-    is_old = {name: now.times[name] <= was.times.get(name, 0) for name in now.names}
-    old = tuple(name for name in now.names if is_old[name])
-    new = tuple(name for name in now.names if not is_old[name])
+    old = tuple(name for name in now.names if now.times[name] <= was.times.get(name, 0))
+    new = tuple(name for name in now.names if now.times[name] > was.times.get(name, 0))
     is_whole = was.is_whole and now.is_whole
     is_same = (first.exit_code, first.ended_by) == (event.exit_code, event.ended_by) and (
         _SAYS["varying"].sub("", first.output) == _SAYS["varying"].sub("", event.output)
@@ -182,15 +180,15 @@ def _stated(text: str) -> str:
 
 
 def passed_in(event: CommandRan) -> str:
-    """Return the last words of a run of tests that succeeded; empty: it has none that say something.
-
-    Where a runner says the same of each of its parts, as cargo does of each binary, the numbers are sums.
-    """
+    """Return what runs of tests that succeeded say at their ends, summed up; empty: none says something."""
     found = _SAYS["passed in"].findall(event.output) if events.succeeded(event) else ()
-    said = ["".join(each).strip() for each in found] or [""]
-    alike = [each for each in said if _COUNT.split(each) == _COUNT.split(said[-1])]
-    sums = map(sum, zip(*(map(int, _COUNT.findall(each)) for each in alike), strict=True))
-    return _COUNT.sub(lambda _: str(next(sums)), said[-1])
+    said = ["".join(each).strip() for each in found]
+    if not all(map(_COUNTS.fullmatch, said)):
+        return said[-1]
+    sums = Counter[str]()  # cargo and workspaces of npm have an end for each of their runs
+    for count, what in re.findall(r"(\d+) ([a-z]+)", "\n".join(said)):
+        sums[what] += int(count)
+    return ", ".join(f"{count} {what}" for what, count in sums.items() if count)
 
 
 def first_failure(output: str) -> str:

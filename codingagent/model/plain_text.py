@@ -73,7 +73,7 @@ def on_screen(text: str, spaces: tuple[str, ...] = ("Zs", "Co")) -> str:
     (text,) = uniform(text) if spaces and "\r\n" in text else (text,)
     unseen = {ord(c): escaped(c) for c in set(text) if _is_unseen(c, spaces)}
     text = text.translate(unseen) if unseen else text
-    return text if text.isascii() else _IN_CONTEXT.sub(_seen, text)
+    return text if text.isascii() else _IN_CONTEXT.sub(lambda found: found[1] or escaped(found[0]), text)
 
 
 def without_unseen(text: str) -> str:
@@ -103,10 +103,6 @@ _IN_CONTEXT = lazy_pattern(
     rf"|(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))\u200d(?={_EMOJI})|(?<={_CURSIVE})[{_JOINERS}](?={_CURSIVE}))"
     rf"|[{_SELECTORS}{_JOINERS}]"
 )
-
-
-def _seen(found: re.Match[str]) -> str:
-    return found[1] or escaped(found[0])
 
 
 def escaped(character: str) -> str:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from urllib.parse import unquote
 
 from codingagent.model.patterns import alternatives, sections, words
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
@@ -31,8 +32,8 @@ def causes(
     sandbox: Bubblewrap, command: str, output: str, variables: Mapping[str, str], given: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield each cause of a failure in the sandbox; `variables` are the person's, `given` the command's."""
-    scripts = _scripts(sandbox.home, command, given.get("PATH", ""))
-    hidden = dict.fromkeys(_hidden(sandbox, output, "\n".join((command, *scripts))))
+    texts = _leading_to_it(sandbox, command, given.get("PATH", ""))
+    hidden = dict.fromkeys(_hidden(sandbox, output, "\n".join(texts)))
     for place in list(hidden)[:_NAMED]:
         real, name = place.resolve(), f"~/{place.relative_to(sandbox.home)}"
         may_be_shown = is_harmless_part(place, real, sandbox.workspace, around_homes(sandbox.home))
@@ -87,12 +88,20 @@ def _named_in(sandbox: Bubblewrap, text: str) -> dict[Path, Path]:
     return {each: found[each] for each in sandbox.unseen(found)}
 
 
-def _scripts(home: Path, command: str, path: str) -> Iterator[str]:
-    """Yield the texts of scripts in the home that a command starts: what they lead to, no output names."""
+def _leading_to_it(sandbox: Bubblewrap, command: str, path: str) -> Iterator[str]:
+    """Yield what leads to places that no output names: the command, its scripts, packages lying elsewhere."""
+    yield command
     for word in dict.fromkeys(command.split()):
         place = Path(shutil.which(word, path=path) or "/")
-        if home in place.parents and (text := small_text(place.resolve())).startswith("#!"):
+        if sandbox.home in place.parents and (text := small_text(place.resolve())).startswith("#!"):
             yield text
+    # PEP 610: where `pip install -e` found it. Below: `npm link`.
+    for programs in (sandbox.workspace / ".venv" / "bin", *map(Path, path.split(os.pathsep))):
+        for note in programs.parent.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
+            yield unquote(small_text(note)).replace("file://", " ")
+    modules = sandbox.workspace / "node_modules"
+    found = (*modules.glob("*"), *modules.glob("@*/*"))
+    yield from (os.path.realpath(each) for each in found if each.is_symlink())
 
 
 def lacking(sandbox: Bubblewrap | Unconfined, workspace: Path, path: str) -> Iterator[tuple[str, str]]:

@@ -129,7 +129,8 @@ class ListingWalk(Struct):
         # One text for all names: there may be a hundred thousand.
         text, left_out = (text_of(b"\0".join(names)) for names in (found.files, found.ignored))
         names, ignored = text.split("\0") if text else [], left_out.split("\0") if left_out else []
-        self._count(path, sorted(ignored, key=_place))
+        # Files come first, then folders, last those of packages and builds.
+        self._count(path, sorted(ignored, key=lambda each: each.endswith("/") + each.endswith(_LARGE)))
         if OWN_IGNORE_FILE in text or OWN_IGNORE_FILE in left_out:
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
@@ -243,11 +244,6 @@ class ListingWalk(Struct):
                 self.ignored_names.append(path)
                 self.ignored_bytes += found.st_size
                 self.ignored_files += 1
-
-
-def _place(path: str) -> int:
-    """Return which ignored paths come first: files, then folders, last those of packages and builds."""
-    return path.endswith("/") + path.endswith(_LARGE)
 
 
 def is_temporary(name: str) -> bool:

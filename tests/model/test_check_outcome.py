@@ -146,14 +146,18 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
 
 
 def test_of_a_check_that_passes_the_summary_is_shown() -> None:
-    """What passed says nothing: a model is not sent a page of it each turn."""
+    """What passed says nothing: a model is not sent a page of it each turn. Several runs are summed up."""
+    cargo = "test result: ok. {} passed; 0 failed; {} ignored; 0 measured; 0 filtered out; finished in 0s\n"
     page = "".join(f"src/a{n}.py  {n}  0  100%\n" for n in range(90))
     for output, shown in (
         (f"{page}5 passed, 1 skipped in 0.31s\n", "5 passed, 1 skipped"),
         (f"{page}Tests:       3 passed, 3 total\nTime: 1 s\nRan all test suites.\n", "3 passed, 3 total"),
-        ("".join(f"test result: ok. {n} passed; 0 failed; 0 ignored\n\n" for n in (11, 4, 0)), "15 passed"),
-        ("5 passed, 1 skipped in 0.3s\n2 passed in 0.1s\n", "2 passed"),
-        ("100% tests passed, 0 tests failed out of 5\n" * 2, "100% tests passed, 0 tests failed out of 10"),
+        (cargo.format(12, 0) + cargo.format(0, 3) + f"   Doc-tests a\n{cargo.format(4, 0)}", "16 passed"),
+        ("5 passed, 1 skipped in 0.31s\n12 passed in 2s\n", "17 passed, 1 skipped"),
+        ("  Tests  3 passed | 2 skipped (5)\n  Tests  4 passed (4)\n", "7 passed, 2 skipped"),
+        ("-----\n9 tests, 27 assertions, 0 failures, 0 errors\n100% passed\n", "9 tests"),
+        ("..\nFinished in 0.05 seconds\n9 tests, 0 failures\nRandomized with seed 0\n", "9 tests"),
+        ("ℹ tests 9\nℹ suites 1\nℹ pass 8\nℹ fail 0\nℹ skipped 1\nℹ duration_ms 5.4\n", "pass 8"),
         (f"{page}a\nb\nc\n\n", "a\nb\nc"),
         ("", ""),
     ):

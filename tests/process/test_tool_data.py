@@ -1,6 +1,7 @@
 """What tools keep in a person's home: commands see narrow parts of it, and write to a project's layer."""
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from codingagent.model.observations import Outcome
 from codingagent.model.settings import Settings
 from codingagent.process import tool_data
 from codingagent.process.bubblewrap import Bubblewrap, forget_layer
+from codingagent.process.diagnosis import causes
 from codingagent.process.names import pairs_in
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for, layer_of, paths_to_show
@@ -535,3 +537,30 @@ def test_the_sandbox_says_what_is_seen(site: Site) -> None:
     sandbox = site.sandbox()
     key = site.home / ".ssh" / "id"
     assert sandbox.unseen([site.home / ".npm" / "_cacache" / "x", key]) == [key]
+
+
+LINKED = {
+    "python": (".venv/lib/python3.11/site-packages", "ModuleNotFoundError: No module named 'other_lib'"),
+    "npm": ("node_modules", "Error: Cannot find module 'other-lib'"),
+    "a scope of npm": ("node_modules/@us", "Error: Cannot find package '@us/other-lib' imported from /a.js"),
+}
+
+
+@pytest.mark.parametrize(("folder", "said"), LINKED.values(), ids=LINKED.keys())
+def test_a_package_installed_where_it_lies_is_named(site: Site, folder: str, said: str) -> None:
+    """Outside it works (`pip install -e`: PEP 610; `npm link`); inside, a tool says that it is missing."""
+    for name in ("other", "unused"):
+        there = site.lay(f"code/{name}/{name}_lib/__init__.py").parents[1]
+        note = json.dumps({"dir_info": {"editable": True}, "url": there.as_uri()})
+        at = Path("project", folder, f"{name}-1.dist-info", "direct_url.json")
+        if folder.startswith(".venv"):
+            site.lay(str(at), note)
+        else:
+            (site.home / at.parents[1]).mkdir(parents=True, exist_ok=True)
+            (site.home / at.parents[1] / f"{name}-lib").symlink_to(there)
+
+    def told(output: str) -> list[str]:
+        return [*causes(site.sandbox(), "check", output, os.environ, environment(os.environ))]
+
+    assert told(said) == ["in the sandbox ~/code/other is hidden: codingagent config add show '~/code/other'"]
+    assert told(said.replace("other", "foreign")) == []

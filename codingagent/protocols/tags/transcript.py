@@ -95,7 +95,8 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
         f"a conversation was pasted: only the last answer to request {sequence} in it was taken"
         f" (lines {first} to {last})"
     )
-    return _blank(text[:start]) + text[start:end] + _blank(text[end:]), note
+    before, after = ("\n" * part.count("\n") for part in (text[:start], text[end:]))
+    return before + text[start:end] + after, note
 
 
 def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Request, ...]) -> bool:
@@ -106,10 +107,6 @@ def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Requ
     if not is_ended and PERSON.search(text, said[0].start):
         return False
     return not requests or not scanner.scan_lines(text).has_outbox
-
-
-def _blank(text: str) -> str:
-    return "\n" * text.count("\n")
 
 
 def _requests(text: str) -> tuple[_Request, ...] | None:
