@@ -342,9 +342,11 @@ class Execution:
             self._spellings.add(path)
             if path.endswith(TELLING):
                 self.context.workspace.forget()
-        if isinstance(event, events.FileCreated):
+        if isinstance(event, events.FileCreated | events.FileMoved):
             for kept in (self._edits, self._counted):
-                kept.pop(event.path, None)
+                kept.pop(getattr(event, "to", event.path), None)
+        if isinstance(event, events.FileMoved):
+            self._edits[event.to] = self._edits.pop(event.path, [])
         if isinstance(event, events.FileEdited):
             self._edits.setdefault(event.path, []).append(event)
 

@@ -27,6 +27,7 @@ _BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_BUTTON = lazy_pattern(rf"[ \t]*(?:{_BUTTONS}|{'|'.join(words(_BOX['more buttons']))})[ \t]*", re.IGNORECASE)
 LABEL = lazy_pattern(
     rf"^[ \t]*(?:(?:{'|'.join(map(re.escape, _LANGUAGES))})[ \t]+)?(?:{_BUTTONS})[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
@@ -87,14 +88,16 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         case.lines = lines
         # A label may be above a fence.
         return (_fence(case, is_first=False) if is_first else None) or lines
-    if not is_fence(_first_line(case.lines)):
+    if lines is None and not is_fence(_first_line(case.lines)):
         return None
     if (rest := _without_extra_fence(case)) is not None:
         return rest
     words = [line for line in case.lines if line.strip()]
-    is_pair = len(words) > 1 and is_fence(words[-1])
+    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
     if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
         case.say(f"the body is one code fence from its first line to its last, {DOUBT}")
+    elif lines is not None and words and _COPY.fullmatch(words[0]):
+        case.say(f"the body begins with what may be a button of the chat's code box, {DOUBT}")
     is_program = case.is_whole and file_kinds.is_program(case.path)
     if lines is None and is_program:
         case.refuse("it begins with a code fence that ends before its last line")
@@ -109,10 +112,6 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     if not may_be_odd or lines[0].strip(" \t`~") or not is_fence(lines[0]):
         return None
     return lines[1:] if depth_after(lines[1:], lines[0]) == 0 else None
-
-
-def _first_line(lines: Sequence[str]) -> str:
-    return next((line for line in lines if line.strip()), "")
 
 
 def _wraps(case: BodyCase, bare: list[str]) -> bool:
@@ -295,7 +294,7 @@ def without_fence(lines: Sequence[str]) -> list[str] | None:
     has_language = start < end and lines[start].strip().lower() in _LANGUAGES
     label = start + has_language
     copied = label
-    while copied < end and _COPY.fullmatch(lines[copied]):
+    while copied < end and (_COPY if copied == label else _BUTTON).fullmatch(lines[copied]):
         copied += 1
     # A language alone is a label only where both fences follow.
     is_pair = label + 1 < end and is_fence(lines[label]) and is_fence(lines[end - 1])

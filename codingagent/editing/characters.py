@@ -193,7 +193,7 @@ class _Look:
             is_mark = damage is Damage.HYPHENS and "-" not in whole and _LIST_MARK.search(whole)
             return bool(is_mark) or (damage in _NOT_IN_CODE and self._is_in_code_of_text())
         if damage in _ESCAPES:
-            return self._is_escaped_code()
+            return parses is not True and self._is_escaped_code()
         # `a &lt; b` is Python, too.
         if parses is not True or damage is Damage.ENTITIES:
             text, there = self.ground.text_among(self.new), self.ground.text_there

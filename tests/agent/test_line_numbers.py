@@ -139,3 +139,10 @@ def test_they_are_known_after_a_question(tmp_path: Path, *, is_shown: bool) -> N
     assert command_line_here(tmp_path, "resume", "--once")[0] == 3
     assert command_line_here(tmp_path, "approve", live.session_id)[0] == 0
     assert (live.workspace / "a.py").read_text() == GROWN.replace(*B20)
+
+
+def test_numbers_of_a_file_that_moved_count_as_before(live: LiveSession) -> None:
+    moved = '[MOVE_FILE path="a.py" to="b.py"]\n'
+    said = live.answer(MORE + moved + lines(9, 9, "    b = 20\n").replace("a.py", "b.py"))
+    assert (live.workspace / "b.py").read_text() == GROWN.replace(*B20)
+    assert taken("line 9", "line 11 of now") in said

@@ -55,8 +55,6 @@ _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fr
 _ABSENT = lazy_pattern(
     r"[ \t](?:1970-01-01|1969-12-31) [\d:.]+|[ \t]Thu Jan +0?1 [\d:]+ 1970|\((?:nonexistent|revision 0)\)"
 )
-# What ends lines that may belong to the header above them, where no fence does.
-_STARTS = ("diff ", "Index: ", "```", "~~~")
 NO_FILE = "/dev/null"
 Asked = tuple[Sequence[FileOperation], tuple[str, ...]]
 """Operations, each of which needs the one before, and notes on how they were read."""
@@ -227,7 +225,8 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
             break
     unread = [each for each in found if not (each.hunks or each.fault)]
     if unread and not fenced:
-        passed = [*takewhile(lambda line: not line.startswith(_STARTS), lines[at:end])]
+        below = takewhile(lambda i: not (begins(lines, i, end) or lines[i][:3] == "```"), range(at, end))
+        passed = [lines[i] for i in below]
     changes = any(one[:1] == "-" and other[:1] == "+" for one, other in pairwise(passed))
     kind = other_kind(passed) or changes * "a difference that names no file"
     if kind := kind or ("no unified diff" if any(passed) and not found else ""):

@@ -73,7 +73,8 @@ class Headings:
             return outside or inside, outside is None
         if _differ(outside, inside) and inside.texts[0] not in self._files:
             return outside, False
-        return _longer(outside, inside), False
+        is_twin = outside.texts[0] in self._files and self._files.plain(inside.texts[0]) not in self._files
+        return _longer(outside, inside, may_differ=is_twin), False
 
     def of_edit(self, edit: MarkedEdit, fence: Fence | None, before: Name | None) -> Name | None:
         """Return the path of a SEARCH/REPLACE block; where none is named, that of the block before holds."""
@@ -167,12 +168,12 @@ def _differ(one: Name, other: Name) -> bool:
     return not (a.endswith(b) or b.endswith(a))
 
 
-def _longer(one: Name, other: Name) -> Name:
+def _longer(one: Name, other: Name, *, may_differ: bool = False) -> Name:
     """Return what two names say of a file, with the longer path; refuse two files."""
-    if _differ(one, other):
+    if may_differ or _differ(one, other):
         raise OperationError(
             f"line {one.line + 1} says '{paths.shown(one.texts[0])}' and line {other.line + 1} says"
             f" '{paths.shown(other.texts[0])}'",
-            advice="; write one path above each file",
+            advice="; write one path above each file, or send [CREATE_FILE]",
         )
     return replace(max(one, other, key=lambda name: len(name.texts[0])), is_new=one.is_new or other.is_new)

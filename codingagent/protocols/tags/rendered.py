@@ -45,7 +45,7 @@ _REST = (
     lazy_pattern(r"^[ \t]*={5,}", re.MULTILINE),
     lazy_pattern(r"^[ \t]*>{5,}[ \t]*REPLACE\b", re.MULTILINE),
 )
-_ADVICE = "; send the whole answer again in one code block of four backticks"
+_ADVICE = '; send it all again in one code block of four backticks; with until="TOKEN" what is intended so'
 
 
 def doubt(mended: RepairedAnswer) -> None:

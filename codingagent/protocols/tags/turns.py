@@ -61,16 +61,15 @@ def doubt(mended: RepairedAnswer) -> None:
     for block in blocks:
         is_meant = "until" in dict(block.attributes) or not block.body
         if is_behind and block.start < header and block.name not in ("MESSAGE", "READ_FILE"):
-            fact, how = (
-                "It is before the [REPLY] line, so it may be a draft: nothing of it was used",
-                " if it is none",
-            )
+            fact = "It is before the [REPLY] line, so it may be a draft: nothing of it was used"
+            how = " if it is none"
         elif is_meant:
             continue
         elif (end := _end_of_fence(block, fenced.get(block.start, ""))) or _has_turn(block):
             if end:
                 mended.joints[block.line] = text.find("\n", block.start) + 1 + end
-            fact, how = "Two messages were copied as one, within this block", ", whole, in one message"
+            fact = "Two messages were copied as one, within this block"
+            how = ', whole, in one message, or with until="TOKEN" if it is intended'
         elif leaked := _leaked(block):
             fact = f"The body ends with {one_line(leaked, 60)}, which is no part of it"
             how = ' without it, or with until="TOKEN" if it is intended'

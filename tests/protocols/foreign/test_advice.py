@@ -74,6 +74,12 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "### a.py\n" + fenced(WHOLE),
         A5,
     ),
+    "a path above that is in the file in another way": (
+        "### a.py\n" + fenced("# lib/a.py\n" + WHOLE),
+        "line 3 says 'lib/a.py'; write one path above each file, or send [CREATE_FILE]",
+        CREATE.format("a.py", "# lib/a.py\n" + WHOLE),
+        {"a.py": "# lib/a.py\n" + WHOLE},
+    ),
     "no end": (
         "### a.py\n```python\na = 5\n",
         "send what follows it again, each file in a longer fence (````) if it holds fences itself",

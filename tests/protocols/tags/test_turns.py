@@ -175,3 +175,23 @@ def test_words_of_the_chat_take_no_long_time(piece: str) -> None:
     body = piece * (300_000 // len(piece))
     with cpu_below(60):
         reply.read(f'{PREFIX}[CREATE_FILE path="a.go"]\n{body}\n[/CREATE_FILE]\n{body}\n{DONE}')
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("faq.md", "You said:\n\nhello\n"),
+        ("a.txt", "Press enter to\ncontinue\nor stop\n"),
+        ("a.yaml", "a:\nb:\nc:\nd:\ne: 1\n"),
+        ("a.md", "# A\n\n\n# B\n\n\n# C\n"),
+    ],
+)
+def test_what_is_doubted_and_intended_is_taken_as_the_advice_says(
+    tmp_path: Path, path: str, body: str
+) -> None:
+    block = create(path, body)
+    asked = execute(f"````\n{PREFIX}{block}{DONE}````\n", {}, tmp_path)
+    assert not asked.files
+    assert 'with until="TOKEN"' in asked.problems[0].reason
+    meant = block.replace('"]', '" until="TOKEN"]', 1).replace("[/CREATE_FILE]", "[/CREATE_FILE TOKEN]")
+    assert execute(f"````\n{PREFIX}{meant}{DONE}````\n", {}, tmp_path).files == {path: body.encode()}
