@@ -87,7 +87,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         case.lines = lines
         # A label may be above a fence.
         return (_fence(case, is_first=False) if is_first else None) or lines
-    if not is_fence(_first_line(case.lines)):
+    if not is_fence(next(filter(str.strip, case.lines), "")):
         return None
     if (rest := _without_extra_fence(case)) is not None:
         return rest
@@ -114,10 +114,6 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     gone = sum(map(is_fence, case.ground.replaced))
     with_all = there - gone + sum(map(is_fence, lines))
     return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
-
-
-def _first_line(lines: Sequence[str]) -> str:
-    return next((line for line in lines if line.strip()), "")
 
 
 def _wraps(case: BodyCase, bare: list[str]) -> bool:

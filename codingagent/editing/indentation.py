@@ -208,7 +208,8 @@ def _lost(moves: _Moves) -> None:
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes:
         return
     is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
-    there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
+    below = filter(str.strip, ground.lines[ground.end :] if not moves.old_leads else ())
+    there = moves.old_leads or [*map(blanks, (_line_above(ground), next(below, "")))]
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
     is_rewritten = any(map(str.strip, moves.fresh))
@@ -245,7 +246,7 @@ def _shifted(moves: _Moves) -> None:
     is_odd = moves.parses is False or (len(extra) == 1 and any(map(str.strip, moves.fresh)))
     is_known = moves.parses is not None or not file_kinds.is_code(ground.path)
     if not (is_odd or is_known or 0 in ground.text_among(moves.new)):
-        first = _last_line(moves.new[::-1])
+        first = next(filter(str.strip, moves.new))
         widest = 0 if CLOSER.match(first) else ground.lines.once("step", _widest_step)
         is_odd = depth(first) - depth(_line_above(ground)) > widest
     if is_odd:
@@ -282,19 +283,9 @@ def is_opener(line: str) -> bool:
     return _OPENER.search(line) is not None
 
 
-def _last_line(lines: Sequence[str]) -> str:
-    """Return the last line with a word; empty if there is none."""
-    return next((line for line in reversed(lines) if line.strip()), "")
-
-
 def _line_above(ground: ReplacedLines) -> str:
     above = (ground.lines[at] for at in range(ground.start - 1, -1, -1))
     return next(filter(str.strip, above), "")
-
-
-def _line_below(ground: ReplacedLines) -> str:
-    below = (ground.lines[at] for at in range(ground.end, len(ground.lines)))
-    return next(filter(str.strip, below), "")
 
 
 def is_indented(line: str) -> bool:

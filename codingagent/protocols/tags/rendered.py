@@ -104,7 +104,7 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path, is_markdown=is_markdown):
         return "its blank lines are gone"
-    if is_markdown and _has_rendered_table(words):
+    if is_markdown and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
         return "its table has tabs in place of its marks"
     return ""
 
@@ -164,7 +164,3 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
     return any(
         len(runs) > max(1, pythons) and not any(count % 2 for count in runs) for runs in (whole, bodies)
     )
-
-
-def _has_rendered_table(words: list[str]) -> bool:
-    return any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words))

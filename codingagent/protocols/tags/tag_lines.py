@@ -20,11 +20,6 @@ _CLOSING = lazy_pattern(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
 SAID = "the chat changed the tag, and it was read as meant: {what}"
 
 
-def _without_underscore_escapes(text: str) -> str:
-    # A chat that escapes all has escaped the bracket, too.
-    return chat_damage.without_underscore_escapes(text) if text.startswith("[") else text
-
-
 RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
     Rule(damage.value, SAID, undo)
     for damage, undo in (
@@ -32,7 +27,8 @@ RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
         (Damage.CITATIONS, citations.off_tag),
         (Damage.BLANKS, chat_damage.with_plain_blanks),
         (Damage.ENTITIES, chat_damage.without_entities),
-        (Damage.UNDERSCORES, _without_underscore_escapes),
+        # A chat that escapes all has escaped the bracket, too.
+        (Damage.UNDERSCORES, lambda text: text.replace("\\_", "_") if text.startswith("[") else text),
         (Damage.ESCAPES, chat_damage.without_escapes),
         (Damage.QUOTES, chat_damage.with_straight_quotes),
     )
