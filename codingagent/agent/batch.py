@@ -33,7 +33,6 @@ from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
-from codingagent.workspace.workspace import TELLING
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import GitListing
@@ -109,8 +108,8 @@ class Execution:
             self.checkpointer.before(held)
         self._edits.clear()
         edits = [each for each in items if isinstance(each, Step) and isinstance(each.operation, EditFile)]
-        numbered = (each for each in self._operations(edits) if isinstance(each, EditFile))
-        paths = {each.path for each in numbered if each.ranges}
+        meant = self._operations(edits)
+        paths = {each.path for each in meant if isinstance(each, EditFile) and each.ranges}
         self._counted = {path: file_operations.text_counted(self.context, path) for path in paths}
         for event in self.session.results:
             self._note(event)
@@ -337,11 +336,11 @@ class Execution:
     def _note(self, event: events.Event) -> None:
         if EVERYWHERE in event.changes:
             self._spellings = Spellings(self.context.workspace)
-            self.context.workspace.forget()
         for path in changed_paths((event,)):
             self._spellings.add(path)
-            if path.endswith(TELLING):
-                self.context.workspace.forget()
+        tell = (".gitattributes", ".editorconfig")  # how others are written
+        if any(not each.path or each.path.endswith(tell) for each in event.changes):
+            self.context.workspace.check()
         if isinstance(event, events.FileCreated | events.FileMoved):
             for kept in (self._edits, self._counted):
                 kept.pop(getattr(event, "to", event.path), None)

@@ -106,7 +106,9 @@ class Secrecy:
             case entries.OperationEnded(event=FileFetched() as event):
                 record = replace(record, event=self.event(event))
             case entries.TurnEnded() if session.is_complete:  # told with what failed, and its end
-                told = (each if _is_quiet(each) else self.event(each) for each in session.results)
+                loud = [not events.succeeded(e) or isinstance(e, events.Finished) for e in session.results]
+                pairs = zip(session.results, loud, strict=True)
+                told = (self.event(each) if is_loud else each for each, is_loud in pairs)
                 session = replace(session, results=tuple(told))
             case entries.ApprovalAsked():
                 return self.asked(record), session
@@ -219,11 +221,6 @@ class Secrecy:
         news = f"Hidden: {some(names, _NAMED)}. " if names else ""
         what = f"{total} {plural(total, 'secret')}" if total else "None"
         return f"{news}{what} in this request; all of the session: codingagent secrets"
-
-
-def _is_quiet(event: events.Event) -> bool:
-    """Return whether nothing of an event is told again when its turn ends."""
-    return events.succeeded(event) and not isinstance(event, events.Finished)
 
 
 def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:

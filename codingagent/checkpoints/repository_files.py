@@ -61,8 +61,8 @@ def gives_git_programs(path: str, holds: Holds) -> bool:
     """Return whether a file that is written there is such a file, or makes a folder above a repository."""
     parts = path.split("/")
     for number, name in enumerate(parts):
-        if name.casefold() not in _MARKS:
-            continue
+        if name.casefold() not in ("head", "objects", "refs", "commondir"):
+            continue  # it makes no folder a repository
         folder = "/".join(parts[:number])
 
         def has(at: str, what: str, folder: str = folder, name: str = name) -> bool:
@@ -136,10 +136,6 @@ def _programs(root: str, place: str) -> Iterator[str]:
                         yield path
                 elif each.name in (*_PROGRAMS, *_FOLDERS) or (inner[-1], each.name) == _ATTRIBUTES:
                     yield path
-
-
-# What one that is no `.git` is known by, in small letters.
-_MARKS = ("head", "objects", "refs", "commondir")
 
 
 def _is_repository(folder: str, holds: Holds) -> bool:

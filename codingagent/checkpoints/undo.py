@@ -234,9 +234,9 @@ class _Undo:
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]
-        turns = {self.steps[index].sequence for index in first.undoes or began.steps}
-        part = " in part" * bool(began.files)
-        return f"{'redid' if first.undoes else 'undid'} {_turns(turns)}{part}"
+        turns = sorted({self.steps[index].sequence for index in first.undoes or began.steps})
+        named = f"{plural(len(turns), 'turn')} {', '.join(map(str, turns))}"
+        return f"{'redid' if first.undoes else 'undid'} {named}{' in part' * bool(began.files)}"
 
 
 def _done(paths: Collection[str], changes: Collection[Change]) -> str:
@@ -246,7 +246,3 @@ def _done(paths: Collection[str], changes: Collection[Change]) -> str:
     restored = [path for path in paths if path not in gone]
     told = [f"restored {named(restored)}"] if restored or not removed else []
     return ", ".join((*told, *(["removed " + named(removed)] if removed else [])))
-
-
-def _turns(numbers: Collection[int]) -> str:
-    return f"{plural(len(numbers), 'turn')} {', '.join(map(str, sorted(numbers)))}"

@@ -31,7 +31,7 @@ from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined, plural
 
-_OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
+OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
 _HOW = "write <<<<<<< SEARCH, the lines exactly as in the file, =======, the new lines, >>>>>>> REPLACE"
 
 
@@ -44,10 +44,6 @@ class Edited(Struct, frozen=True):
 
 
 # --- the body of an edit ---------------------------------------------------------------------------
-def has_markers(body: str) -> bool:
-    return any(_OPEN.fullmatch(line) for line in body.split("\n"))
-
-
 def read_replacements(body: str) -> tuple[Replacement, ...]:
     """Read the SEARCH/REPLACE blocks of an edit: the markers of a block have one length, seven or more."""
     lines = places.split(body)
@@ -55,7 +51,7 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
     replacements: list[Replacement] = []
     at = 0
     while at < len(lines):
-        if (opened := _OPEN.fullmatch(bare[at])) is None:
+        if (opened := OPEN.fullmatch(bare[at])) is None:
             at += 1
             if bare[at - 1].strip():
                 raise OperationError(
@@ -74,12 +70,9 @@ def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -
 
     `bare` are the lines without the blanks at their ends.
     """
-    try:
-        close = bare.index(">" * length + " REPLACE", at + 1)
-    except ValueError:
-        close = 0
+    close = next((i for i in range(at + 1, len(bare)) if bare[i] == ">" * length + " REPLACE"), None)
     inside = bare[at + 1 : close]
-    if not close or bare[at] in inside:
+    if close is None or bare[at] in inside:
         raise OperationError(
             f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE", advice=f"; {_HOW}"
         )

@@ -88,7 +88,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         case.lines = lines
         # A label may be above a fence.
         return (_fence(case, is_first=False) if is_first else None) or lines
-    if lines is None and not is_fence(_first_line(case.lines)):
+    if lines is None and not is_fence(next(filter(str.strip, case.lines), "")):
         return None
     if (rest := _without_extra_fence(case)) is not None:
         return rest

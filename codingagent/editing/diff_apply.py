@@ -362,7 +362,7 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
         sought = SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label)
         match.check_flush(sought, fit.place, there)
     elif is_exact and not file.is_shown:
-        indentation.check_kind(file.lines, [line for line in new if line not in there], "REPLACE")
+        indentation.check_kind(file.lines, [*set(new).difference(there)], "REPLACE")
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return

@@ -208,7 +208,8 @@ def _lost(moves: _Moves) -> None:
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes:
         return
     is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
-    there = moves.old_leads or [blanks(line) for line in (_line_above(ground), _line_below(ground))]
+    below = filter(str.strip, ground.lines[ground.end :] if not moves.old_leads else ())
+    there = moves.old_leads or [*map(blanks, (_line_above(ground), next(below, "")))]
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
     is_rewritten = any(map(str.strip, moves.fresh))
@@ -281,11 +282,6 @@ def is_opener(line: str) -> bool:
 def _line_above(ground: ReplacedLines) -> str:
     above = (ground.lines[at] for at in range(ground.start - 1, -1, -1))
     return next(filter(str.strip, above), "")
-
-
-def _line_below(ground: ReplacedLines) -> str:
-    below = (ground.lines[at] for at in range(ground.end, len(ground.lines)))
-    return next(filter(str.strip, below), "")
 
 
 def is_indented(line: str) -> bool:

@@ -73,12 +73,14 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     what, how = "not found", "; copy its lines exactly as the file has them"
     detail: str | Callable[[], str] = partial(nearest, lines, [*sought.search])
     part = sought.search[0].strip() if len(sought.search) == 1 else ""
+    is_indented = any(line[:1].isspace() for line in sought.search)
+    is_flat = not (is_indented or file.indented.isdisjoint(sought.search))
     long = (i for i, line in enumerate(lines) if part and len(line) > SHOWN_LINE_CHARACTERS and part in line)
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = clip(sought.search[at].strip())
         what = f"has the line '{dots}' instead of the lines themselves"
         how = "; write all lines, or only those that change with enough around them"
-    elif sought.arrival is not None and not sought.is_verbatim and _is_flat(file, sought.search):
+    elif is_flat and sought.arrival is not None and not sought.is_verbatim:
         # The next answer would come so, too.
         what += ", and no line of it is indented, as if the chat had removed that"
         how = f"; {_again(sought)}, its lines exactly as the file has them"
@@ -90,11 +92,6 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
         what = f"is a part of line {index + 1}, which has {len(line):,} characters"
         how = "; write that line whole, or change it with RUN_COMMAND"
     raise OperationError(f"{sought.label} {what}", detail, advice=how)
-
-
-def _is_flat(file: File, search: Sequence[str]) -> bool:
-    """Return whether no line of a search is indented, though lines of the file that it has are."""
-    return not any(line[:1].isspace() for line in search) and not file.indented.isdisjoint(search)
 
 
 def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifted: bool) -> Found:

@@ -59,11 +59,9 @@ class Preserved(Enum):
 def kept_in(text: str) -> frozenset[Preserved]:
     """Return what a text shows not to have been taken from it."""
     # An expression for what is not there costs more than all else that is read of a text.
-    may_be = (
-        (Preserved.INDENTATION, "  " in text or "\t" in text),
-        (Preserved.LINES, text.startswith("\n") or "\n\n" in text),
-    )
-    return frozenset(kept for kept, is_worth in may_be if is_worth and kept.value.search(text))
+    kinds = [Preserved.LINES] if text.startswith("\n") or "\n\n" in text else []
+    kinds += [Preserved.INDENTATION] if "  " in text or "\t" in text else []
+    return frozenset(kept for kept in kinds if kept.value.search(text))
 
 
 Channel = frozenset[Damage]

@@ -76,10 +76,6 @@ def variables_in(text: str) -> list[Variable]:
     return found
 
 
-# More lines of secret files are not looked for in others.
-_MOST_LINES = 20_000
-
-
 class Copies:
     """Files of another name with `lines` of secret files, or names of their variables with a `=`."""
 
@@ -100,9 +96,9 @@ class Copies:
 
     def keep(self, path: str, text: str = "") -> bool:
         """Remember a secret file's lines, which its copies have too. Return whether any is new."""
-        news = _lines_of(text) - self.lines
-        news = news | _names_of(text) - self.lines if len(news) <= _MOST_LINES else news
-        news = news if len(news) + len(self.lines) <= _MOST_LINES else set()
+        news, room = _lines_of(text) - self.lines, 20_000 - len(self.lines)
+        news |= _names_of(text) - self.lines if len(news) <= room else set()
+        news = news if len(news) <= room else set()
         is_new = path not in self.paths and not is_secret_file(path)
         self.lines |= news
         self.paths |= {path} if is_new else set()

@@ -171,8 +171,7 @@ class Vault:
 
     def learn(self, value: str, kind: str, path: str = "") -> None:
         """Hide a value from now on, unless it is too short or too plain to be told from other text."""
-        is_new = value not in self._by_value
-        if self.hides and is_new and _is_telling(value) and not self.names_in(value):
+        if self.hides and value not in self._by_value and not self.names_in(value) and _is_telling(value):
             self._entry(value, kind, path, is_wide=True)
 
     def moved(self, path: str, to: str) -> None:
@@ -213,9 +212,7 @@ class Vault:
         if not bare or bare in self.by_name or (bare[0] == "-" and _FRAME.fullmatch(bare)):
             return bare
         value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
-        entry = self._by_value.get(value)
-        if entry is None:
-            entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
+        entry = self._entry(value, span.kind, path, is_wide=span.is_wide)
         is_new = path and line and path not in entry.places
         if is_new and (entry.is_allowed or not self.wishes.allows(path)):
             entry.places, self.is_changed = {**entry.places, path: line}, True
@@ -237,7 +234,7 @@ class Vault:
                 code = "".join(_ALPHABET[number >> 5 * i & 31] for i in range(_HASHED))
                 check = _ALPHABET[zlib.crc32(f"{kind}{code}".encode()) & 31]
                 name, data = f"{_FIRST}{kind}-{code}{check}", data + b"\0"
-            entry = HiddenValue(name, kind, value, is_wide)
+            entry = HiddenValue(name, kind, value, is_wide and _is_telling(value))
             self._add(entry)
             self.is_changed = True
             # Not one that was known before: a command could copy it into a file that may be shown.

@@ -45,10 +45,6 @@ _ENDS = frozenset({"eol=lf", "eol=crlf"})
 _EOL = _ENDS | {"-text", "binary"}
 
 
-TELLING = (".gitattributes", ".editorconfig")
-"""Files that tell of others how they are written."""
-
-
 class Workspace(PathWalk):
     """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None."""
 
@@ -74,9 +70,6 @@ class Workspace(PathWalk):
     def check(self) -> None:
         """Check that the root is there, and forget what its files told: others may have changed it."""
         self.check_root()
-        self.forget()
-
-    def forget(self) -> None:
         self._told_above.clear()
         self._habits.clear()
 

@@ -89,6 +89,14 @@ def shapes() -> Iterator[tuple[str, Shape]]:
     yield "a new program", _created("a.py", "".join(f"{line}\n" for line in program(24_000)))
     files = {f"d/file_{n}.txt": ["x"] for n in range(2_000)}
     yield "2,000 patterns", (files, "".join(f'[READ_FILE path="d/**/*{n}.txt"]\n' for n in range(2_000)))
+    settings = "".join(f"NAME_{n}={_word(luck, 20)}\n" for n in range(33_000))
+    yield "a file of settings", _created(".env", settings)
+    made = "".join(_created(f"d{n % 100}/f{n}.txt", "x\n")[1] for n in range(10_000))
+    yield "10,000 new files", ({}, made)
+    numbers = [f"value_{n} = {n}" for n in range(20_000)]
+    hunk = "".join(f"-{line}\n+{line}{n}\n" for n, line in enumerate(numbers))
+    head = "--- a/a.py\n+++ b/a.py\n@@ -1,20000 +1,20000 @@\n"
+    yield "a diff of one hunk", ({"a.py": numbers}, f"```diff\n{head}{hunk}```\n")
     operations = [{"type": "readFile", "path": f"f{n}"} for n in range(25_000)]
     yield "JSON operations", ({}, json.dumps({"protocolVersion": "1.0", "operations": operations}))
 

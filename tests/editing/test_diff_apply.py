@@ -5,6 +5,7 @@ import pytest
 from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk
+from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
@@ -50,6 +51,14 @@ def test_lines_that_are_only_added_get_the_line_end_of_their_file(end: str, *, i
 def test_hunks_that_fit_everywhere_are_refused_before_all_places_are_compared() -> None:
     text = "    x = 1\n" * 7000
     assert "matches too many places" in refusal(text, *[hunk(X)] * 1000)
+
+
+def test_a_hunk_of_all_lines_is_compared_once() -> None:
+    """Each new line was searched for among all old ones: 8 seconds for a megabyte."""
+    lines = "\n".join(f"-value_{n} = {n}\n+value_{n} = {n}{n}" for n in range(12_000))
+    text = "".join(f"value_{n} = {n}\n" for n in range(12_000))
+    with cpu_below(30):
+        assert after(text, hunk(lines, 1)).endswith("value_11999 = 1199911999\n")
 
 
 # --- characters that a chat makes ------------------------------------------------------------------

@@ -138,7 +138,7 @@ def _edit_file(values: _Values) -> Operation:
     if start is None or end is None:
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'", advice="; write both start_line and end_line")
-    if apply.has_markers(values.body):
+    if any(map(apply.OPEN.fullmatch, values.body.split("\n"))):
         what = "Line numbers and <<<<<<< SEARCH markers together"
         raise OperationError(what, advice="; leave out start_line and end_line")
     arrival = values.arrival()

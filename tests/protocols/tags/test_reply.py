@@ -1,6 +1,7 @@
 """A reply as a whole: specification 003, inbox format, and Design, tag blocks."""
 
 import contextlib
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -249,6 +250,19 @@ def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
     with cpu_below(50):
         found = reply.read('[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 5_000)
     assert len(found.items) == 10_000
+
+
+@pytest.mark.parametrize("around", ["{}", '[CREATE_FILE path="a.md"]\nx\n{}[/CREATE_FILE]\n'])
+def test_blank_lines_take_no_more_memory_than_other_lines(around: str) -> None:
+    """A repetition keeps a way back for each round: 126 MB for a megabyte of line ends."""
+    text = around.format("\n" * 200_000)
+    reply.read(around.format("\n"))
+    tracemalloc.start()
+    try:
+        reply.read(text)
+        assert tracemalloc.get_traced_memory()[1] < 60 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
