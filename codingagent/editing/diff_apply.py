@@ -143,7 +143,8 @@ def apply(
     _choose(file, placed)
     # A line fits with its indentation: tabs and blanks are then meant as they came.
     exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].place.note]
-    there = (file.lines[h.fits[0].start :][: h.fits[0].count] for h in exact)
+    fits = (hunk.fits[0] for hunk in exact)
+    there = (file.lines[fit.start : fit.start + fit.count] for fit in fits)
     file.is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
