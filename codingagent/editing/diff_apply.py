@@ -325,7 +325,7 @@ def _says_enough(lines: list[str]) -> bool:
 # --- what goes there -------------------------------------------------------------------------------
 def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
     adds = iter(map(fit.place.change, [text for mark, text in hunk.said.lines if mark == "+"]))
-    there = iter(file.lines[fit.start :])
+    there = iter(file.lines[fit.start : fit.start + len(hunk.said.lines)])
     both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
     new = tuple(line for mark, line in both if mark != "-")
     _check(file, hunk, fit, new)
