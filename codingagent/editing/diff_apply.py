@@ -146,7 +146,8 @@ def apply(
     _choose(file, placed)
     # A line fits with its indentation: tabs and blanks are then meant as they came.
     exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].place.note]
-    there = (file.lines[h.fits[0].start :][: h.fits[0].count] for h in exact)
+    fits = (hunk.fits[0] for hunk in exact)
+    there = (file.lines[fit.start : fit.start + fit.count] for fit in fits)
     file.is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
@@ -334,7 +335,7 @@ def _says_enough(lines: list[str]) -> bool:
 # --- what goes there -------------------------------------------------------------------------------
 def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
     adds = iter(map(fit.place.change, [text for mark, text in hunk.said.lines if mark == "+"]))
-    there = iter(file.lines[fit.start :])
+    there = iter(file.lines[fit.start : fit.start + len(hunk.said.lines)])
     both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
     new = tuple(line for mark, line in both if mark != "-")
     _check(file, hunk, fit, new)

@@ -39,7 +39,7 @@ def undone(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
     """Return lines without the numbers of a request, if one is that of its line in the file; else None."""
     found = [(OURS.match(line), without(line)) for line in new]
     is_proven = any(
-        number and bare.strip() and ground.lines[max(int(number[1]) - 1, 0) :][:1] == [bare]
+        number and bare.strip() and ground.lines[(at := max(int(number[1]) - 1, 0)) : at + 1] == [bare]
         for number, bare in found
     )
     is_known = is_proven and levels_are_known(ground.replaced, new, new)
