@@ -4,7 +4,7 @@
 # ECMA-48 ends an OSC by ST; xterm's control sequences, and all that write them since, by BEL too ("OSC ... ST or BEL").
 # Expected: `a.txt` with a link, as for the same one ended by ESC \; a title is no text.
 # Seen: only the ESC goes: the text is `8;;file:///a.txta.txt8;;` and `0;titletext`, without a link. A keyboard mode of
-# xterm, ESC [ > 4 ; 1 m, makes the text bold and underlined. What a reader sees of a listing is not what was written.
+# xterm, ESC [ > 4 ; 1 m, makes the text bold. What a reader sees of a listing is not what was written.
 #
 # Ends with 0 while that is so, else with 1. Needs GNU ls.
 set -eu
