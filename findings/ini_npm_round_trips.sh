@@ -1,7 +1,7 @@
 #!/bin/sh
 # ini 6.0.0 (npm), which reads and writes npm's own settings: `stringify`, then `parse` of that text.
 #
-# Its README: `safe`, which the writer uses, makes a text "safe to be used as a key or value in an ini-file".
+# Its README: `safe`, which the writer uses, turns a text into one that is safe to use as a key or value.
 # Expected: the settings as they were, or a fault.
 # Seen: a value with a backslash before a `;` is cut at the `;`, since the writer doubles the backslash and leaves the
 # `;` bare; a key with a `=` is put in quotes, and the reader parts it at that `=` all the same.
