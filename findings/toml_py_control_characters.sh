@@ -3,8 +3,8 @@
 #
 # TOML 1.0 (String): control characters are written as \f, \u0085, \u001b. (Array): an array may hold arrays of tables.
 # Expected: what Python's tomllib reads back is what was given, as with tomli-w 1.2.0, or a fault that names the value.
-# Seen: the form feed becomes the letters x0c and NEL x85, without a fault; ESC is an IndexError; of tables in a list in a
-# list only the keys are left, as texts. A colour code or a page break in a setting is another text in the file.
+# Seen: the form feed becomes the letters x0c and NEL x85, without a fault; ESC is an IndexError; of tables in a list in
+# a list only the keys are left, as texts. A colour code or a page break in a setting is another text in the file.
 #
 # Ends with 0 while that is so, else with 1. Needs Python 3.11 or newer.
 set -eu
