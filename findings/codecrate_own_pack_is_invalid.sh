@@ -2,7 +2,7 @@
 # codecrate 0.4.4: `pack` of a folder, then `validate-pack` and `unpack` of that pack, which nobody has touched.
 #
 # Its help: unpack "Reconstruct files from a packed context Markdown", validate-pack checks sums of the files' contents.
-# Expected: a pack is valid for the tool that wrote it, and the files come back as they were, or a fault says which don't.
+# Expected: a pack is valid for the tool that wrote it, and the files come back as they were, or a fault says which not.
 # Seen: a file whose last line has no end makes the pack invalid: "pack content was edited after generation", and comes
 # back with a line end. CRLF and a lone CR come back as LF, and there no sum is wrong and no word is said.
 #

@@ -1,10 +1,10 @@
 #!/bin/sh
 # jupytext 1.19.6: notebooks as text (`py:percent`, `py:light`) and back, in memory, without an edit.
 #
-# Its documentation: "round trip" from a notebook to text and back keeps the inputs of its cells.
+# Its documentation: the text formats hold all inputs of the cells, and only the outputs are kept apart.
 # Expected: the cells as they were, or a fault. Python's lines end at LF, CR or CRLF (language reference, 2.1.2).
-# Seen: a `%%writefile` cell whose file has a `# %%` line comes back as two cells; a text cell `+++` is gone in the light
-# format, and the code behind it begins with a blank line; U+2028 in a string becomes a line end: code that ran before
+# Seen: a `%%writefile` cell whose file has a `# %%` line comes back as two cells; a text cell `+++` is gone in light
+# form, and the code behind it begins with a blank line; U+2028 in a string becomes a line end: code that ran before
 # is a fault of syntax now.
 #
 # Ends with 0 while that is so, else with 1.
