@@ -6,7 +6,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,8 +138,8 @@ class Workspace(PathWalk):
         folder, name = _folder(path), path.rpartition("/")[2]
         ending = name[name.rfind(".") :] if "." in name else "/"
         # An answer may write thousands of files into one folder.
-        near = lambda: [each for each in self.names(folder or ".", _LOOKED_AT) if each.endswith(ending)]  # noqa: E731
-        while not (like := near()) and folder:
+        some = partial(self.names, most=_LOOKED_AT)
+        while not (like := [each for each in some(folder or ".") if each.endswith(ending)]) and folder:
             folder = _folder(folder)
         texts = self.read_each(f"{folder}/{each}".lstrip("/") for each in like[:_LIKE])
         ends = [data.count(b"\r\n") == data.count(b"\n") for _, data in texts if b"\n" in data]
