@@ -64,8 +64,7 @@ class PersonsPrograms:
 
     def filters(self) -> tuple[str, ...]:
         """Return what git ignores of the files and folders that filters name."""
-        every = programs_of(self._root, self._git)
-        return self._unseen(each for each in every if each.what.startswith("filter."))
+        return self._unseen(p for p in programs_of(self._root, self._git) if p.what.startswith("filter."))
 
     def _there(self, program: GitProgram) -> list[str]:
         return [path for path in program.named if os.path.lexists(self._root / path)]

@@ -187,7 +187,7 @@ class PersonsRepository:
         `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
         it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
-        head, index = self._tree(self.head), self._indexed()
+        head, index = self._tree(self.head), _parsed(self._git("ls-files", "-s", "-z"))
         chains, left = self._own(checkpoints, work, addable_of, {*head, *index}, tell)
         kept, gone, more = self._kept(checkpoints, chains, head, index)
         on_disk, renamed = self._on_disk(chains, head, index) if whole or gone else ({}, [])
@@ -398,9 +398,14 @@ class PersonsRepository:
         Those without any, nearly all, are stored by one process.
         """
         # As on Windows: there the disk says nothing about either.
-        has_modes, has_links = self._is_set("core.fileMode"), self._is_set("core.symlinks")
+        is_set = partial(self._said, "config", "--type=bool", "--get", ok=(0, 1))
+        has_modes, has_links = (is_set(name) != "false" for name in ("core.fileMode", "core.symlinks"))
         contents = checkpoints.contents({state.blob for _, state in wanted})
-        filtered = self._filtered({path for path, _ in wanted})
+        # What git changes when it is added, but for line ends.
+        asked = ("check-attr", "-z", "--stdin", "filter", "ident", "working-tree-encoding")
+        attributes = self._git(*asked, data=_nul_ended({path for path, _ in wanted})).split(b"\0")
+        pairs = zip(attributes[::3], attributes[2::3], strict=False)
+        filtered = {text_of(path) for path, value in pairs if value not in _NOT_SET}
         found: dict[tuple[str, State | None], IndexEntry] = {}
         raw: list[tuple[str, State, str]] = []
         for path, state in wanted:
@@ -429,13 +434,6 @@ class PersonsRepository:
             found[path, state] = IndexEntry(mode, blob)
         return found
 
-    def _filtered(self, paths: Collection[str]) -> set[str]:
-        """Return those files that git changes when they are added, but for their line ends."""
-        names = ("filter", "ident", "working-tree-encoding")
-        told = self._git("check-attr", "-z", "--stdin", *names, data=_nul_ended(paths)).split(b"\0")
-        attributes = zip(told[::3], told[2::3], strict=False)
-        return {text_of(path) for path, value in attributes if value not in _NOT_SET}
-
     def _store(self, data: bytes, *options: str) -> str:
         """Write an object to the repository; return its id."""
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
@@ -445,17 +443,10 @@ class PersonsRepository:
         where = "the objects of your repository"
         return [data for _, data in contents_in(told, blobs, where)]
 
-    def _is_set(self, name: str) -> bool:
-        """Return a setting of git's that is true unless set otherwise."""
-        return self._said("config", "--type=bool", "--get", name, ok=(0, 1)) != "false"
-
     def _tree(self, commit: str) -> _Tree:
         """Return the files of a commit; none before the first."""
         listed = ("ls-tree", "-r", "-z", "--full-tree", commit)
         return _parsed(self._git(*listed)) if commit else {}
-
-    def _indexed(self) -> _Tree:
-        return _parsed(self._git("ls-files", "-s", "-z"))
 
     # --- the commit ----------------------------------------------------------------------------
     def commit(self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None) -> Committed:
@@ -466,8 +457,12 @@ class PersonsRepository:
                 self._git("switch", "-q", "-c", branch)
             self._commit(plan, message, edit=edit)
         except BaseException:
-            if branch is not None:
-                self._go_back(old_branch, before, branch)
+            # A branch that was made for nothing goes, unless the person has gone on meanwhile.
+            if branch is not None and (self.branch, self.head) == (branch, before):
+                on_branch = ("symbolic-ref", "HEAD", f"refs/heads/{old_branch}")
+                self._git(*(on_branch if old_branch else ("switch", "-q", "--detach")))
+                if before:
+                    self._git("branch", "-q", "-D", branch)
             raise
         try:
             files = self._follow(before, plan)
@@ -496,18 +491,10 @@ class PersonsRepository:
         if not is_made:
             raise WorkError("git made no commit (see above)")
 
-    def _go_back(self, old: str, head: str, branch: str) -> None:
-        """Leave a branch that was made for nothing, unless the person has gone on meanwhile."""
-        if (self.branch, self.head) != (branch, head):
-            return
-        on_branch = ("symbolic-ref", "HEAD", f"refs/heads/{old}")
-        self._git(*(on_branch if old else ("switch", "-q", "--detach")))
-        if head:
-            self._git("branch", "-q", "-D", branch)
-
     def _follow(self, before: str, plan: CommitPlan) -> tuple[str, ...]:
         """Have the person's index agree with the commit, but for what they staged; return its files."""
-        old, new, index = self._tree(before), self._tree(self.head), self._indexed()
+        old, new = self._tree(before), self._tree(self.head)
+        index = _parsed(self._git("ls-files", "-s", "-z"))
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
         changed: dict[str, IndexEntry | None] = {}
         overlaps: set[str] = set()  # of a hook's change with what was staged

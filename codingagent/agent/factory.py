@@ -31,7 +31,6 @@ from codingagent.storage.homes import Home, check_apart, keep_terms, make_worksp
 from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_programs import named_by_git
-from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import persons_path, persons_variables, quoted
 from codingagent.workspace.real_paths import resolved
@@ -170,7 +169,7 @@ def session_in(
             if said := own_code_in(place.root).remark:
                 free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")
                 context.remark(f"{said}{free}")
-        if session.is_new and is_bare(place.root):
+        if session.is_new and all((place.root / name).exists() for name in ("HEAD", "objects", "refs")):
             context.remark(_BARE)
         if session.is_new and git_for(place.root) is None:
             context.remark(_NO_GIT)

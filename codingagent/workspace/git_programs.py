@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from codingagent.model.patterns import alternatives, lazy_pattern, sections, words
-from codingagent.workspace.git_repository import Repository, repository_of, text_of
+from codingagent.workspace.git_repository import repository_of, text_of
 from codingagent.workspace.programs import clean_variables, persons_variables
 from codingagent.workspace.real_paths import from_root, resolved, with_slashes
 
@@ -35,7 +35,7 @@ AT_COMMIT = alternatives(_TOLD["at a commit"])
 """What runs at a commit, besides filters."""
 _OF_GIT = alternatives(_TOLD["of git"])
 # Of what one program names, so much is read: scripts that run scripts.
-_LIMIT_BYTES, _FOLDERS_LIMIT, _FILES_LIMIT = 1 << 17, 8, 200
+_LIMIT_BYTES, _FOLDERS_LIMIT, _FILES_LIMIT, _BASES_LIMIT, _BEFORE = 1 << 17, 8, 200, 4, 400
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#(?!!).*$")
 # What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`, `${X:-x}` leaves `x`.
 _VARIABLE = lazy_pattern(r"\$\{\w+:?[-=]([^{}]*)\}|\$\{[^}]*\}|\$\w+")
@@ -55,7 +55,6 @@ _NAMED = lazy_pattern(r"""-i?name\s+["']?([^"'\s]+)""")
 _GLOB = lazy_pattern(r"(?<![\w./-])[\w./-]*\*[\w./*-]*")
 # Where relative names count from.
 _BASE = lazy_pattern(r"""(?:\bcd\s+|\bpushd\s+|\s-C\s*|=|\bpath\.\w+\((?:0,\s*)?)["']?([\w./-]+)""")
-_BASES_LIMIT, _BEFORE = 4, 400
 # A name with an ending is a file's, and so is a path.
 _FILE = lazy_pattern(r"(?!.*//)[\w./~@%+-]*(?:/|\w\.[A-Za-z])[\w./~@%+-]*")
 # In other folders of PATH a person may have a script of their own.
@@ -105,15 +104,14 @@ def named_by_git(root: Path, git: "Git | None") -> list[str]:
     return list(dict.fromkeys(f"./{path}" for named in every for path, runs in named if runs))
 
 
-def programs_of(root: Path, git: "Git | None") -> list[GitProgram]:
-    """Return what git runs or obeys in the repository around a folder; nothing without one."""
+def programs_of(root: Path, git: "Git | None") -> Iterator[GitProgram]:
+    """Yield what git runs or obeys in the repository around a folder; nothing without one."""
     if git is None:
-        return []
+        return
     with repository_of(root) as found:
-        return [*_programs(resolved(root), git, found)] if found else []
-
-
-def _programs(root: Path, git: "Git", found: Repository) -> Iterator[GitProgram]:
+        if found is None:
+            return
+    root = resolved(root)
     top = root.parents[len(found.names) - 1] if found.names else root
     search, hooks = _Search(root, top), os.path.join(top, found.common, "hooks")
     variables = git_variables(root, top)

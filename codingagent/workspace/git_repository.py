@@ -90,11 +90,6 @@ def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository |
     return Repository(folder, own, common, names)
 
 
-def is_bare(root: Path) -> bool:
-    """Return whether a folder is a bare repository: its hooks are then ordinary files there."""
-    return all((root / name).exists() for name in ("HEAD", "objects", "refs"))
-
-
 @contextlib.contextmanager
 def repository_of(root: Path, *, looks_above: bool = True) -> Iterator[Repository | None]:
     """Yield the repository of a folder, or the nearest that contains it.

@@ -3,7 +3,7 @@
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -180,8 +180,12 @@ class SessionView:
         """A process waits for the answer, here or in a terminal."""
         kept = (turn.changed for turn in self.turns if not turn.is_undone)
         self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
-        self.commits, self.message = self._commits(records, secrecy)
-        """The last one, if there is one, and the message of one that can be made; empty: none can."""
+        made = [each for each in records if isinstance(each, entries.CommitMade)][-1:]
+        self.commits = [replace(each, files=secrecy.hide_all(each.files)) for each in made]
+        can_commit = self.session.is_complete and (self.all_changed or made)
+        work = work_since_commit(records, bool, secrecy.hide) if can_commit else None
+        self.message = work.message if work and work.steps else ""
+        """The last commit, if there is one, and the message of one that can be made; empty: none can."""
         self.runs = _runs(Path(self.session.workspace), self.all_changed) if self.message else None
         """What a commit runs; None where there is no repository."""
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
@@ -206,16 +210,6 @@ class SessionView:
         self.can_withdraw = self.session.is_awaiting_answer and bool(waiting)
         summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
-
-    def _commits(
-        self, records: Sequence[entries.Record], secrecy: Secrecy
-    ) -> tuple[list[entries.CommitMade], str]:
-        made = [each for each in records if isinstance(each, entries.CommitMade)][-1:]
-        message = ""
-        if self.session.is_complete and (self.all_changed or made):
-            work = work_since_commit(records, bool, secrecy.hide)
-            message = work.message if work.steps else ""
-        return [replace(each, files=secrecy.hide_all(each.files)) for each in made], message
 
     def _question(self, secrecy: Secrecy) -> "tuple[str, list[Line], list[Line], Question] | None":
         """Return what waits for approval: what identifies it, why it is asked, its text, and itself."""
