@@ -189,9 +189,9 @@ def test_each_folder_is_listed_once(tmp_path: Path) -> None:
     listed: list[str] = []
 
     class Counted(Workspace):
-        def names(self, folder: str = ".", most: int | None = None) -> list[str]:
+        def names(self, folder: str = ".") -> list[str]:
             listed.append(folder)
-            return super().names(folder, most)
+            return super().names(folder)
 
     spellings = Spellings(Counted(tmp_path))
     for number in range(20):
