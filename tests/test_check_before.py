@@ -153,12 +153,12 @@ def test_it_runs_again_once_settings_that_it_sees_have_changed(
                 process.send_signal(signal.SIGINT)
         assert process.wait(HANG_S) == 130
     assert b"your settings changed: what commands see changes with them" in said
-    assert b"your check passes already, before any change" in said
+    assert b"your check passes, before any change" in said
     assert TOLD not in request(home, 1)
     assert runs(tmp_path) == 2
     assert command_line(tmp_path, "config", "add", "pass_env", "OTHER").returncode == 0
     drop(home, RIGHT)
-    assert "your check passes already" in once(home)
+    assert "your check passes" in once(home)
     assert runs(tmp_path) == 4
 
 
@@ -298,7 +298,7 @@ def test_it_can_be_left_to_the_first_answer(tmp_path: Path, monkeypatch: pytest.
     drop(home, WRONG)
     said = once(home)
     before, _, after = said.partition("answer 1:")
-    assert "your check passes already, before any change" in before
+    assert "your check passes, before any change" in before
     assert "check: " in after
     drop(home, RIGHT)
     assert "your check" not in once(home)
@@ -485,7 +485,7 @@ def test_what_a_projects_tools_will_lack_is_told_before_the_first_carry(
     assert lost not in shown
     (folder / "node_modules").mkdir()
     drop(home, RIGHT)
-    assert "your check passes already, before any change" in once(home)
+    assert "your check passes, before any change" in once(home)
     assert "its packages" not in begun(tmp_path / "one", "true", "t", "--network", "--sandbox", "require")[1]
     (own_home / "go" / "pkg").mkdir(parents=True)
     _, shown = begun(tmp_path / "one", "true", "t", "--sandbox", "require")

@@ -264,7 +264,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
         asked.says("Request 1 was rewritten")
         enter(asked, "/new second")
         asked.says("Request 1", 3)  # the first one, rewritten, and that of the second task
-        asked.says("your check passes already")
+        asked.says("your check passes")
         wait_until(is_ready)
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
