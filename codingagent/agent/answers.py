@@ -85,9 +85,8 @@ class AnswerReader:
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
         bare = text.strip()
         half = bare[: len(bare) // 2].strip()
-        twice = ""
-        if "_FILE " in half and "RUN_COMMAND" in half and bare[len(bare) // 2 :].strip() == half:
-            text, twice = half, "the answer was there twice, and was taken once"
+        is_twice = "_FILE " in half and "RUN_COMMAND" in half and bare[len(bare) // 2 :].strip() == half
+        text, twice = half if is_twice else text, "the answer was there twice, and was taken once" * is_twice
         return reply.with_note(reply.with_note(self._parse_one(text), note), twice)
 
     def _parse_one(self, text: str) -> Reply:

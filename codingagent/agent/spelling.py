@@ -103,8 +103,7 @@ class Spellings:
 def _key(name: str) -> str:
     """Return what all spellings of a name share. `casefold` would take "ß" and "ss" for one.
 
-    Chats make other blanks, hyphens and quotes of plain ones, and put quotes round a name; models, the sign
-    that follows it in their sentence.
+    Chats make other blanks, hyphens and quotes of plain ones, put quotes round a name, or a comma behind it.
     """
     lower = name.lower().replace("&amp;", "&")
     if not lower.isascii():

@@ -107,11 +107,17 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
 def _without_extra_fence(case: BodyCase) -> list[str] | None:
     """Return the lines of a file after a bare fence that is never closed, while all others in them are."""
     lines = [*itertools.dropwhile(lambda line: not line.strip(), case.lines)]
-    # In a fence of its own no chat has put another round it.
-    may_be_odd = case.is_whole and not case.arrival.in_code and len(lines) > 1
-    if not may_be_odd or lines[0].strip(" \t`~") or not is_fence(lines[0]):
+    if len(lines) < 2 or lines[0].strip(" \t`~") or not is_fence(lines[0]):
         return None
-    return lines[1:] if depth_after(lines[1:], lines[0]) == 0 else None
+    if case.is_whole:
+        # In a fence of its own no chat has put another round it.
+        return lines[1:] if not case.arrival.in_code and depth_after(lines[1:], lines[0]) == 0 else None
+    there, gone, come = (
+        sum(map(is_fence, each)) for each in (case.ground.lines, case.ground.replaced, lines)
+    )
+    if file_kinds.is_prose(case.path) and there % 2 == 0 and (there - gone + come) % 2:
+        case.refuse("it begins with a code fence that ends nowhere")
+    return None
 
 
 def _wraps(case: BodyCase, bare: list[str]) -> bool:

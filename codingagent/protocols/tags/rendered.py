@@ -84,7 +84,6 @@ def _proof(block: Block, *, in_code: bool) -> str:
     path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
-    is_markdown = _is_markdown(path)
     if _is_halved(block.body, path):
         return "a $ stands alone where $$ belongs"
     if block.name == "EDIT_FILE":
@@ -96,7 +95,7 @@ def _proof(block: Block, *, in_code: bool) -> str:
     is_kept = in_code and any(map(blanks, words))
     if not (is_kept or file_kinds.is_prose(path)) and _is_flat(words, path):
         return "its indentation is gone"
-    if is_markdown and _QUOTE_MARK.search(block.body):
+    if _is_markdown(path) and _QUOTE_MARK.search(block.body):
         return "its quote marks are HTML entities"
     if in_code:
         return ""
@@ -108,7 +107,7 @@ def _proof(block: Block, *, in_code: bool) -> str:
         return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
-    if is_markdown and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
+    if _is_markdown(path) and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
         return "its table has tabs in place of its marks"
     return ""
 

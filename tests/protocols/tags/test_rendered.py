@@ -264,10 +264,15 @@ def test_what_is_before_the_final_channel_is_a_draft(tmp_path: Path, mark: str) 
     assert any("with 2 blocks in it that were not executed" in note for note in done.notes)
 
 
-def test_two_edits_may_put_a_fence_round_lines(tmp_path: Path) -> None:
+def test_two_edits_put_no_fence_round_lines_unless_they_say_so(tmp_path: Path) -> None:
+    """Of one that only opens nobody knows that the other closes it; it is not taken off."""
     edit = '[EDIT_FILE path="a.md"]\n<<<<<<< SEARCH\n{0}\n=======\n{1}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
     edits = edit.format("make all", "```\nmake all") + edit.format("make test", "make test\n```")
-    done = execute(f"{PREFIX}{edits}{DONE}", {"a.md": b"# T\n\nmake all\nmake test\n"}, tmp_path)
+    before = {"a.md": b"# T\n\nmake all\nmake test\n"}
+    asked = execute(f"{PREFIX}{edits}{DONE}", before, new(tmp_path, "asked"))
+    assert "a code fence that ends nowhere" in asked.problems[0].reason
+    meant = edits.replace('"]', '" until="T"]').replace("[/EDIT_FILE]", "[/EDIT_FILE T]")
+    done = execute(f"{PREFIX}{meant}{DONE}", before, new(tmp_path, "meant"))
     assert done.files == {"a.md": b"# T\n\n```\nmake all\nmake test\n```\n"}
 
 
