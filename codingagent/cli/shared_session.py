@@ -103,7 +103,9 @@ class SharedSession:
         requests.announce(watched=False)
         if not self.work.is_checking:
             return
-        self._screen.remark("your check still runs: wait before you send this; if it fails, the request is written anew")
+        self._screen.remark(
+            "your check still runs: wait before you send this; if it fails, the request is written anew"
+        )
         self.conversation.check.wait(lambda: False)
         written = requests.written
         self.conversation.tell_check(is_told=True)
