@@ -8,6 +8,7 @@ it is for none of this home, it is said why it can't be executed.
 import contextlib
 import locale
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +16,8 @@ from msgspec.structs import replace
 
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.agent.spelling import Spellings
+from codingagent.errors import CodingAgentError, OperationError, UsageError
 from codingagent.model import documents, encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
@@ -75,7 +77,7 @@ class AnswerReader:
         restored = placeholders.restored(self._context.secrecy.vault, found.items)
         if note:
             restored = tuple(map(_doubted, restored))
-        items = tuple(reply.with_joined_edits(restored))
+        items = tuple(reply.with_joined_edits(restored, cache(self._file_of)))
         return ReadAnswer(digest_of(data), text, replace(found, items=items))
 
     def parse(self, text: str) -> Reply:
@@ -169,6 +171,12 @@ class AnswerReader:
     @property
     def _foreign(self) -> ForeignConsent:
         return "accepted" if self._context.person.accepts_formats else "asked"
+
+    def _file_of(self, path: str) -> str:
+        """Return what all names of a file have in common, those of links and of other spellings too."""
+        with contextlib.suppress(OperationError):
+            return self._context.workspace.resolved(Spellings(self._context.workspace).of(path)[0])
+        return path
 
     def _files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""

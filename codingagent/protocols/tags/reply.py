@@ -1,8 +1,8 @@
 """Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
@@ -22,7 +22,9 @@ from codingagent.model.operations import (
     LineRange,
     MoveFile,
     Operation,
+    ReadFile,
     RunCommand,
+    ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
@@ -235,12 +237,43 @@ def _beside(mended: RepairedAnswer) -> str:
     return "".join(parts)
 
 
-def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Problem]:
-    """Yield items, a hundred or more edits of one file that follow one another as one."""
-    for target, group in groupby(items, _target_of):
-        row = [*group]
-        steps = [each for each in row if isinstance(each, Step)]
-        yield from row if target is None or len(row) < _EDITS_IN_A_ROW else (_as_one(steps),)
+def with_joined_edits(
+    items: Iterable[Step | Problem], file_of: Callable[[str], str]
+) -> Iterator[Step | Problem]:
+    """Yield items, a hundred or more edits of one file as one, in the place of the first of them.
+
+    Between them are only edits of others and what neither changes files nor looks at them before the next
+    request. Edits of one file, which `file_of` a path tells, are never put in another order.
+    """
+    run: list[Step | Problem] = []
+    for item in items:
+        run.append(item)
+        if isinstance(item, Step) and not isinstance(item.operation, EditFile | ReadFile | ShowMessage):
+            yield from _joined(run, file_of)
+            run.clear()
+    yield from _joined(run, file_of)
+
+
+def _joined(run: Sequence[Step | Problem], file_of: Callable[[str], str]) -> Iterator[Step | Problem]:
+    if len(run) < _EDITS_IN_A_ROW:
+        yield from run
+        return
+    of_file: dict[str, list[Step]] = {}
+    row_of: dict[int, list[Step]] = {}
+    for at, item in enumerate(run):
+        if not (isinstance(item, Step) and isinstance(item.operation, EditFile)):
+            continue
+        row = of_file.get(name := file_of(item.operation.path))
+        if row is None or _target_of(row[0]) is None or _target_of(row[0]) != _target_of(item):
+            row = of_file[name] = []
+        row.append(item)
+        row_of[at] = row
+    for at, item in enumerate(run):
+        row = row_of.get(at, [])
+        if len(row) < _EDITS_IN_A_ROW:
+            yield item
+        elif item is row[0]:
+            yield _as_one(row)
 
 
 def _as_one(row: Sequence[Step]) -> Step:
@@ -252,10 +285,11 @@ def _as_one(row: Sequence[Step]) -> Step:
     return replace(row[0], operation=edit, names=(*names,), notes=(*notes, _AS_ONE.format(len(row))))
 
 
-def _target_of(item: Step | Problem) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
+def _target_of(step: Step) -> tuple[EditFile, BodyEvidence | None, ForeignConsent] | None:
     """Return what edits by lines share that may be joined; None: it is none of them."""
-    if isinstance(item, Step) and isinstance(edit := item.operation, EditFile) and edit.parts and not item.id:
-        return replace(edit, change=()), edit.arrival, item.foreign
+    edit = step.operation
+    if isinstance(edit, EditFile) and edit.parts and not step.id:
+        return replace(edit, change=()), edit.arrival, step.foreign
     return None
 
 
