@@ -187,7 +187,7 @@ class PersonsRepository:
         `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
         it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
-        head, index = self._tree(self.head), _parsed(self._git("ls-files", "-s", "-z"))
+        head, index = self._tree(self.head), self._indexed()
         chains, left = self._own(checkpoints, work, addable_of, {*head, *index}, tell)
         kept, gone, more = self._kept(checkpoints, chains, head, index)
         on_disk, renamed = self._on_disk(chains, head, index) if whole or gone else ({}, [])
@@ -448,6 +448,9 @@ class PersonsRepository:
         listed = ("ls-tree", "-r", "-z", "--full-tree", commit)
         return _parsed(self._git(*listed)) if commit else {}
 
+    def _indexed(self) -> _Tree:
+        return _parsed(self._git("ls-files", "-s", "-z"))
+
     # --- the commit ----------------------------------------------------------------------------
     def commit(self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None) -> Committed:
         """Make the commit, its message edited if `edit`; WorkError, and no change, if git can't."""
@@ -493,8 +496,7 @@ class PersonsRepository:
 
     def _follow(self, before: str, plan: CommitPlan) -> tuple[str, ...]:
         """Have the person's index agree with the commit, but for what they staged; return its files."""
-        old, new = self._tree(before), self._tree(self.head)
-        index = _parsed(self._git("ls-files", "-s", "-z"))
+        old, new, index = self._tree(before), self._tree(self.head), self._indexed()
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
         changed: dict[str, IndexEntry | None] = {}
         overlaps: set[str] = set()  # of a hook's change with what was staged

@@ -130,7 +130,9 @@ def read(line: bytes | bytearray, methods: Mapping[str, Method]) -> Message:
         else:
             why = f"a batch holds 1 to {BATCH_LIMIT} requests, not {len(each)}"
     except (ValueError, RecursionError) as fault:
-        return Message((refused(Code.PARSE_ERROR, str(fault)),))
+        # Each version of the library has other words for this.
+        why = "not UTF-8" if "utf-8" in str(fault).lower() else str(fault)
+        return Message((refused(Code.PARSE_ERROR, why),))
     return Message((refused(Code.INVALID_REQUEST, why),))
 
 
