@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -122,28 +122,23 @@ def measure(row: tuple[list[str], str, str], path: str, start_s: float = 0.0) ->
         first = timed(outside, check)
         if code or first.code:
             return f"left out: fails outside: {(said if code else first.said).strip()[-90:]!r}", 0.0
-        plant(home)
         saved = dict(os.environ)
         os.environ.clear()
         os.environ.update(variables)
         try:
-            found = bubblewrap_for(project, (), root / "own" / "tmp", False, check=check)
-            assert found is not None
-            with contextlib.closing(Runner(found, environment(os.environ))) as runner:
-
-                def inside(line: str) -> tuple[int, str]:
-                    outcome = runner.run(line, str(project), _LIMIT_S, lambda _: None)
-                    return outcome.exit_code, outcome.output + outcome.failure
-
+            with sandboxed(project, root, check) as inside:
                 firsts = [first, timed(inside, check)]
                 runs = [firsts]
                 while len(runs) == 1 or (len(runs) <= _WARM_RUNS and runs[-1][1].took_s < _LIMIT_S / 60):
                     runs.append([timed(outside, check), timed(inside, check)])
+            # Now: outside a tool ends at once where its settings are nonsense.
+            plant(home)
+            with sandboxed(project, root, check) as inside:
                 leaked = _SECRET in inside("cd ~; grep -rhas . .")[1]
         finally:
             os.environ.clear()
             os.environ.update(saved)
-        fails = [inner.said for _, inner in runs if inner.code]
+        fails = [each.said for pair in runs for each in pair if each.code]
         worked = (f"FAILS {fails[-1].strip()[-120:]!r}" if fails else "ok") + " LEAKS" * leaked
         figures, more_s = compared(firsts, runs[1:], start_s)
     except subprocess.TimeoutExpired:
@@ -154,6 +149,20 @@ def measure(row: tuple[list[str], str, str], path: str, start_s: float = 0.0) ->
         subprocess.run(["chmod", "-R", "u+rwX", root], check=False, stderr=subprocess.DEVNULL)
         shutil.rmtree(root, ignore_errors=True)
     return f"{figures}  {worked}", more_s
+
+
+@contextlib.contextmanager
+def sandboxed(project: Path, root: Path, check: str) -> Iterator[Callable[[str], tuple[int, str]]]:
+    """Yield what runs a command in a sandbox, and returns its exit code and its output."""
+    found = bubblewrap_for(project, (), root / "own" / "tmp", False, check=check)
+    assert found is not None
+    with contextlib.closing(Runner(found, environment(os.environ))) as runner:
+
+        def inside(line: str) -> tuple[int, str]:
+            outcome = runner.run(line, str(project), _LIMIT_S, lambda _: None)
+            return outcome.exit_code, outcome.output + outcome.failure
+
+        yield inside
 
 
 def compared(firsts: list[Timed], warm: list[list[Timed]], start_s: float) -> tuple[str, float]:
