@@ -88,8 +88,7 @@ class _Page:
 
     def chosen(self) -> Chosen:
         # A short line costs less than the mark of its gap.
-        short = {at for at, cost in enumerate(self.costs, 1) if cost <= _GAP_TOKENS}
-        gaps = {at for at in short - self.shown if {at - 1, at + 1} <= self.shown}
+        gaps = {at + 1 for at in self.shown if at + 2 in self.shown and self.costs[at] <= _GAP_TOKENS}
         shown = tuple(sorted(self.shown | gaps))
         return Chosen(self.file, shown, len(self.lines), round(self.tokens))
 

@@ -101,8 +101,8 @@ def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifte
     new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
-    is_sure = sought.is_verbatim and not file_kinds.is_prose(sought.path)
-    if is_shifted and not (is_sure and not file_kinds.is_makefile(sought.path)):
+    path = sought.path
+    if is_shifted and (not sought.is_verbatim or file_kinds.is_prose(path) or file_kinds.is_makefile(path)):
         check_flush(sought, place, lines)
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]

@@ -263,6 +263,12 @@ def text_in(data: bytes, name: str) -> bytes:
     return data
 
 
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    # Read to its end it is unpacked whole first, whatever size it claims.
+    with archive.open(entry) as source:
+        return source.read(entry.file_size)
+
+
 def _unzipped(data: bytes, name: str) -> bytes:
     # Each entry begins so in the list at the end, which would be read whole.
     if data.count(b"PK\x01\x02") > _ZIP_FILES:
@@ -274,8 +280,7 @@ def _unzipped(data: bytes, name: str) -> bytes:
                 raise UsageError(f"{name} holds too much for an answer")
             if any(each.compress_type not in _ZIP_KINDS for each in found):
                 raise UsageError(f"{name} is packed in a way that is not taken: pack it by deflate")
-            # Read to its end each is unpacked whole first, whatever size it claims.
-            texts = {each.filename: archive.open(each).read(each.file_size) for each in found}
+            texts = {each.filename: _entry(archive, each) for each in found}
             if len(texts) < len(found):
                 raise UsageError(f"{name} holds a file twice")
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:

@@ -27,7 +27,10 @@ RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
         (Damage.BLANKS, chat_damage.with_plain_blanks),
         (Damage.ENTITIES, chat_damage.without_entities),
         # A chat that escapes all has escaped the bracket, too.
-        (Damage.UNDERSCORES, lambda text: text.replace("\\_", "_") if text[:1] == "[" else text),
+        (
+            Damage.UNDERSCORES,
+            lambda tag: chat_damage.without_underscore_escapes(tag) if tag[:1] == "[" else tag,
+        ),
         (Damage.ESCAPES, chat_damage.without_escapes),
         (Damage.QUOTES, chat_damage.with_straight_quotes),
     )
