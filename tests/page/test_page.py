@@ -133,7 +133,12 @@ def _commit(page: Page, project: Path, look: Look) -> None:
 
     Git knows nobody yet: what to type is told, and the message stays in its field.
     """
-    page.locator("summary", has_text="Commit").click()
+    page.get_by_text("What a commit would hold").click()
+    held = page.locator("#diff-0")
+    for path in ("durations/text.py", "tests/test_text.py"):
+        expect(held.get_by_label(path)).to_be_visible()
+    expect(held.get_by_role("button")).to_have_count(0)
+    page.locator("summary", has_text=re.compile("^Commit")).click()
     told = "your git runs with your rights, on what answers wrote: hook pre-commit"
     expect(page.get_by_text(told)).to_be_visible()
     assert not (project / ".git" / "ran").exists()
@@ -547,7 +552,7 @@ def test_questions_secrets_reviews_and_denials(page: Page, project: Path, look: 
         _are_denied(page, found, look)
         paste(page, answer(found, 6, "[MESSAGE]\nWhich tests do you mean?\n[/MESSAGE]"))
         expect(page.get_by_role("heading", name="The model asks")).to_be_visible()
-        expect(page.locator(".asks blockquote")).to_contain_text("Which tests do you mean?")
+        expect(page.locator(".words")).to_contain_text("Which tests do you mean?")
         page.get_by_label("Your words").fill("Those of text.py")
         page.get_by_role("button", name="Say it").click()
         expect(page.locator("blockquote", has_text="Those of text.py")).to_be_visible()
@@ -649,10 +654,7 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         expect(page.locator("#attached")).to_contain_text("other.csv")
         drop(page, "absent.txt", b"of another folder")
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
-        page.get_by_label("The command that checks").fill("python3 -m unittest discover -s tests -t .")
-        page.get_by_role("button", name="Run it now").click()
-        told = page.get_by_text("It fails now, before any change (exit code 1)")
-        expect(told).to_contain_text("FAILED (failures=")  # unittest writes to standard error
+        _is_tried(page, "python3 -m unittest discover -s tests -t .")
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
         expect(page.locator(".remark", has_text=re.compile("^ *1  "))).to_be_visible()
@@ -680,6 +682,23 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         assert download.value.path().read_bytes() == outbox.read_bytes()
 
 
+def _is_tried(page: Page, command: str) -> None:
+    """Run a check before any change: one that is stopped, and this one, which fails."""
+    check, tried = page.get_by_label("The command that checks"), page.locator("#tried")
+    check.fill("sleep 1000")
+    page.get_by_role("button", name="Run it now").click()
+    expect(tried.get_by_text("It runs")).to_be_visible()
+    tried.get_by_role("button", name="Stop").click()
+    expect(tried).to_have_text("stopped")
+    check.fill(f"echo first; {command}")
+    page.get_by_role("button", name="Run it now").click()
+    told = page.get_by_text("It fails now, before any change (exit code 1")
+    expect(told).to_contain_text("FAILED (failures=")  # unittest writes to standard error
+    page.get_by_text("Its output").click()
+    expect(tried.locator("pre")).to_contain_text("first")
+    check.fill(command)
+
+
 def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> None:
     """What is said goes by itself."""
     with served(project) as found:
@@ -689,12 +708,30 @@ def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> No
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
         notice = page.locator("#notice")
-        paste(page, answer(found, 1, "[MESSAGE]\nA parser.\n[/MESSAGE]"))
+        said = "A *parser*:\n\n```\n<b>x</b>\n```\n\n[here](http://127.0.0.1/) ![](http://127.0.0.1/)<i>"
+        own = answer(found, 1, f"[MESSAGE]\n{said}\n[/MESSAGE]")
+        # An answer is one, also where words are typed.
+        page.evaluate("text => navigator.clipboard.writeText(text)", own)
+        page.get_by_label("Your words").press("Control+v")
         expect(page.get_by_role("heading", name="The model answers")).to_be_visible()
+        words = page.locator(".words")
+        expect(words.locator("em")).to_have_text("parser")
+        expect(words.locator("pre")).to_have_text("<b>x</b>")
+        expect(words).to_contain_text("[here](http://127.0.0.1/)")
+        expect(words.locator("a, img, b, i")).to_have_count(0)
         expect(page.get_by_text("Say below what to do next.")).to_be_visible()
         page.evaluate("say('It goes.')")
         expect(notice).to_be_visible()
         expect(notice).to_be_hidden()
+        page.get_by_text("Add files").click()
+        page.get_by_text("durations/", exact=True).click()
+        page.get_by_label("text.py", exact=True).check()
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_text("durations/text.py").first).to_be_visible()
+        request = next((found.home / "outbox").glob("*_seq0002.txt"))
+        assert "PART = " in request.read_text("utf-8")
+        page.get_by_role("link", name="New task").click()
+        page.get_by_role("link", name="What is it?").click()
 
 
 def test_over_ssh_the_line_that_brings_the_page_is_printed(

@@ -3,17 +3,19 @@
 import contextlib
 import io
 import json
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
+from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints import undo
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli.page.diffs import DiffView, files_of
@@ -101,11 +103,11 @@ def proposed_check(desk: PageState) -> str:
         return proposal(workspace)
 
 
-def entries(desk: PageState, folder: str) -> tuple[FolderEntry, ...]:
+def entries(desk: PageState, root: Path, folder: str) -> tuple[FolderEntry, ...]:
     """Return a folder's entries, folders first; a refusal is a UsageError."""
-    if not desk.workspace.is_dir():
+    if not root.is_dir():
         return ()
-    with _workspace(desk, desk.workspace) as workspace:
+    with _workspace(desk, root) as workspace:
         try:
             found = workspace.entries(paths.folder_path(folder) if folder else ".")
         except OperationError as fault:
@@ -176,10 +178,11 @@ def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
 
 
 def turn(home: Home, session_id: str, number: int) -> list[DiffView]:
-    """Return what a turn changed, by files, without the secrets in it."""
+    """Return what a turn changed, or for 0 all since the last commit, by files, without the secrets in it."""
     session = home.sessions.load(session_id)
-    with undo.history_of(home, session) as (checkpoints, steps):
-        _, before, after, touched = changed_in(checkpoints, steps, number)
+    with undo.history_of(home, session) as (checkpoints, found):
+        steps = found if number else work_since_commit(home.records(session_id), bool).steps
+        _, before, after, touched = changed_in(checkpoints, steps, number or None)
         text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
     secrecy = secrecy_of(home.sessions.folder, session)
     return files_of(secrecy.hide_diffs(text), map(secrecy.hide, sorted(touched)))
@@ -221,10 +224,18 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     return path.rpartition("/")[2], data
 
 
-async def tried(desk: PageState, check: str) -> tuple[str, str]:
-    """Run a check once, as it is run after changes; return what to say, and why it failed, if it did."""
+class Tried(NamedTuple):
+    """How a check ended that was run before any change."""
+
+    told: str
+    output: str = ""
+    is_green: bool = False
+
+
+async def tried(desk: PageState, check: str) -> Tried:
+    """Run a check once, as it is run after changes."""
     if not check.strip():
-        return "", "type a command first"
+        return Tried("type a command first")
     timeout = desk.settings.check_timeout * 1000
     operation = {"type": "shell", "command": check, "timeout": timeout}
     message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
@@ -234,15 +245,17 @@ async def tried(desk: PageState, check: str) -> tuple[str, str]:
     lists = [each for each in found if isinstance(each, list)]
     events = [each for some in lists for each in some if isinstance(each, dict)]
     if done.fault or not events:
-        return "", done.fault or "it could not be run"
+        return Tried(done.fault or "it could not be run")
     event = events[-1]
     if event.get("type") != "shell":
-        return "", str(event.get("message") or event.get("reason") or "it could not be run")
+        return Tried(str(event.get("message") or event.get("reason") or "it could not be run"))
+    took = f"{float(str(event.get('durationMs') or 0)) / 1000:.1f} s"
+    output = "\n".join(filter(None, (str(event.get(name) or "") for name in ("stdout", "stderr"))))
     if (code := event.get("exitCode")) == 0:
-        return "It passes now.", ""
-    output = "\n".join(str(event.get(name) or "") for name in ("stdout", "stderr"))
+        return Tried(f"It passes now ({took}).", output, is_green=True)
     last = [line for line in output.split("\n") if line.strip()][-4:]
-    return f"It fails now, before any change (exit code {code}): " + " / ".join(last), ""
+    told = f"It fails now, before any change (exit code {code}, {took}): " + " / ".join(last)
+    return Tried(told, output)
 
 
 def text_in(data: bytes, name: str) -> bytes:
@@ -320,3 +333,12 @@ def looks_like_answer(data: bytes, session: Session) -> bool:
     found = reply.read(text)
     has_steps = any(isinstance(item, Step) for item in found.items)
     return not found.has_outbox and (has_steps or bool(parser.read(text, ()).items))
+
+
+@contextlib.contextmanager
+def answer_file(data: bytes) -> Iterator[Path]:
+    """Keep an answer in a file while a command reads it."""
+    with tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "answer.txt"
+        path.write_bytes(data)
+        yield path

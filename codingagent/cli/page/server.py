@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -24,14 +23,15 @@ from starlette.staticfiles import StaticFiles
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, queries
 from codingagent.cli.page.access import CONNECTIONS, BoundedConnection, Walls
-from codingagent.cli.page.queries import PageState
-from codingagent.cli.page.view import SessionView, Story, rows, when
+from codingagent.cli.page.queries import PageState, Tried
+from codingagent.cli.page.view import SessionView, Story, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
+from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import is_held
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
@@ -58,13 +58,14 @@ class Page:
         self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
+        self._trying: asyncio.Task[Tried] | None = None
         self._reviewed: dict[str, tuple[int, bytes, str]] = {}
         """By session: the request whose answer is reviewed, that answer, and what was shown of it."""
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
         )
-        self._templates.filters.update(when=when)
+        self._templates.filters.update(when=when, markdown=markdown)
         for name in ("shell.html", "begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
         self._templates.globals.update(desk=desk)
@@ -77,6 +78,7 @@ class Page:
             post("/begin", self._begin),
             post("/choice", self._choice),
             post("/try", self._try),
+            get("/try", self._tried),
             post("/find", self._find),
             get("/files", self._files),
             get(one, self._session),
@@ -149,9 +151,12 @@ class Page:
         yield from (f"--leave-out={path}" for path in _many(form, "leave_out"))
 
     def _files(self, request: Request) -> Response:
-        folder = request.query_params.get("folder", "")
-        found = queries.entries(self.desk, folder)
-        return self.html("files.html", 200, folder=folder, found=found)
+        query, root = request.query_params, self.desk.workspace
+        folder, session_id = query.get("folder", ""), query.get("session", "")
+        if session_id and (home := self.desk.home()) is not None:
+            root = Path(home.sessions.load(session_id).workspace)
+        found = queries.entries(self.desk, root, folder)
+        return self.html("files.html", 200, folder=folder, found=found, session=session_id)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
@@ -260,9 +265,24 @@ class Page:
         return Response(headers={"HX-Redirect": f"/s/{worker.session_id}"})
 
     async def _try(self, request: Request) -> Response:
-        """Run the check that is typed, as it will be run after changes."""
-        told, fault = await queries.tried(self.desk, (await _form(request)).get("check", ""))
-        return self.said(told, fault=fault)
+        """Begin to run the check that is typed, as it will be run after changes; or stop it."""
+        form = await _form(request)
+        if self._trying is not None:
+            self._trying.cancel()
+        if "stop" in form:
+            return self.html("tried.html", told="stopped")
+        self._trying = asyncio.create_task(queries.tried(self.desk, form.get("check", "")))
+        return self.html("tried.html", begun=now())
+
+    async def _tried(self, _: Request) -> Response:
+        """Say how it ended, once it has."""
+        if self._trying is None:
+            return HTMLResponse("")
+        try:
+            found = await asyncio.shield(self._trying)
+        except asyncio.CancelledError:
+            return Response(status_code=204)  # who stopped it says so
+        return self.html("tried.html", told=found.told, output=found.output, is_green=found.is_green)
 
     async def _answer(self, request: Request) -> Response:
         """Take an answer: as text, or as a file."""
@@ -286,7 +306,7 @@ class Page:
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
             await in_thread(queries.refuse_other, data, session)
-            with _answer_file(data) as path:
+            with queries.answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
                 await self._taken(home, session_id, session.sequence, worker)
@@ -302,7 +322,7 @@ class Page:
         session = await in_thread(self._stories[session_id].state, home, session_id)
         data = await in_thread(queries.text_in, await request.body(), name)
         await run_in_threadpool(queries.refuse_other, data, session)
-        with _answer_file(data) as path:
+        with queries.answer_file(data) as path:
             done = await run([*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"])
         if done.fault:
             return self.said(fault=done.fault)
@@ -408,15 +428,6 @@ class Page:
             raise UsageError(f"there is no session '{session_id}' here")
         home.sessions.journal_path(session_id)
         return home, session_id
-
-
-@contextlib.contextmanager
-def _answer_file(data: bytes) -> Iterator[Path]:
-    """Keep an answer in a file while a command reads it."""
-    with tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "answer.txt"
-        path.write_bytes(data)
-        yield path
 
 
 def _shown(value: object) -> object:

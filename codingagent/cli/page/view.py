@@ -4,9 +4,11 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable, Sized
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,7 +25,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, one_line
+from codingagent.model.plain_text import estimated, on_screen, one_line
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import tokens
@@ -202,7 +204,7 @@ class SessionView:
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
-        self.asks = asked[:_RECORD_LINES] + _left_out(asked)
+        self.asks = "\n".join(asked[:_RECORD_LINES] + _left_out(asked))
         self.is_answer = self.session.is_answered or self.session.is_complete
         """They answer a question of the person's."""
         waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
@@ -291,3 +293,13 @@ def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
 def when(at: str) -> str:
     """Return a moment in the person's own time."""
     return layout.clock(at, layout.local_now()) if at else ""
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    """Return what makes HTML of a model's words: they bring no tags, pictures or links of their own."""
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
+
+
+def markdown(text: str) -> str:
+    return str(_markdown().render(on_screen(text)))

@@ -161,10 +161,12 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
     match action:
         case "say":
             wants = {"words": ["--ask"], "edits": ["--do"]}.get(form.get("wants", ""), [])
-            return ["say", session_id, *wants, "--json", "-"], form.get("text", "").encode()
-        case "attach":
-            path = str(Path(session.workspace) / form.get("path", ""))
-            return ["say", session_id, f"--attach={path}", "--json"], None
+            text = form.get("text", "").strip()
+            paths = filter(None, form.get("attach", "").split("\n"))
+            files = [f"--attach={Path(session.workspace) / path}" for path in paths]
+            if not (text or files):
+                raise UsageError("type your words, or tick a file")
+            return ["say", session_id, *wants, *files, "--json", *["-"] * bool(text)], text.encode()
         case "withdraw":
             return ["say", session_id, "--withdraw", "--json"], None
         case "undo" if form.get("path"):

@@ -244,7 +244,8 @@ async function paste({ isAsked }) {
 const isField = (target) => target.closest?.("textarea, input:not([type=checkbox]), [contenteditable]");
 
 document.addEventListener("paste", (event) => {
-  if (isField(event.target) || !byId("take")) return;
+  const isAnswer = event.clipboardData.getData("text/plain").includes(`[REPLY session="${session()}"`);
+  if (!byId("take") || event.target.id === "answer" || (isField(event.target) && !isAnswer)) return;
   event.preventDefault();
   const [file] = event.clipboardData.files;
   const text = event.clipboardData.getData("text/plain");
@@ -314,7 +315,8 @@ document.addEventListener("change", (event) => {
   // What goes along depends on these, too.
   if (byId("task") && (box.dataset.leaveOut || ["attach", "check", "wants"].includes(box.name))) htmx.trigger(byId("task"), "change");
   if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
-  if (["auto", "review"].includes(box.id)) localStorage.setItem(box.id, box.checked ? "1" : "");
+  // A cookie, because another page of this person may have another port.
+  if (["auto", "review"].includes(box.id)) document.cookie = `codingagent_${box.id}=${box.checked ? 1 : ""}; path=/; max-age=31536000; samesite=strict`;
 });
 
 // A field is emptied when its words are taken, and not before.
@@ -341,7 +343,7 @@ let shown = "";
 function look() {
   const now = byId("now");
   if (now) document.title = now.dataset.title;
-  for (const name of ["auto", "review"]) if (byId(name)) byId(name).checked = Boolean(localStorage.getItem(name));
+  for (const name of ["auto", "review"]) if (byId(name)) byId(name).checked = document.cookie.split("; ").includes(`codingagent_${name}=1`);
   const dialog = byId("approval");
   if (dialog && dialog.dataset.question !== shown) {
     shown = dialog.dataset.question;
