@@ -192,6 +192,8 @@ class _Look:
             # Not even text for people has such list marks.
             is_mark = damage is Damage.HYPHENS and "-" not in whole and _LIST_MARK.search(whole)
             return bool(is_mark) or (damage in _NOT_IN_CODE and self._is_in_code_of_text())
+        if damage is Damage.UNDERSCORES and file_kinds.is_python(path) and _ESCAPED_IN_STRING.search(whole):
+            return True
         if damage in _ESCAPES:
             return parses is not True and self._is_escaped_code()
         # `a &lt; b` is Python, too.
@@ -256,6 +258,10 @@ _ODD_THERE = {
     Damage.HYPHENS: chat_damage.HYPHEN,
     Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
 }
+# Python takes this for a backslash, and warns of it.
+_ESCAPED_IN_STRING = lazy_pattern(
+    r"""(?<![rR"'])(?<![rR][bBfF])(?:"(?:[^"\\\n]|\\[^_\n])*|'(?:[^'\\\n]|\\[^_\n])*)\\_"""
+)
 _ESCAPED_NAME = lazy_pattern(r"[A-Za-z]\\_[A-Za-z]")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _NOT_IN_CODE = (Damage.ENTITIES, Damage.QUOTES)
