@@ -11,16 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import (
-    blank_lines,
-    body_repair,
-    counted_lines,
-    diff_apply,
-    edit_markers,
-    match,
-    nearest,
-    places,
-)
+from codingagent.editing import body_repair, counted_lines, diff_apply, edit_markers, match, nearest, places
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
@@ -174,13 +165,7 @@ def _by_search(
         part.is_verbatim or (arrival is not None and arrival.in_code),
         path,
     )
-    found = match.find(lines, sought)
-    if arrival is not None and any(map(str.isspace, found.new)):
-        ground = ReplacedLines(path, lines, found.start, found.start + found.count)
-        if (new := blank_lines.bare(found.new, ground)) is not None:
-            said = "spaces were removed from the blank lines of REPLACE"
-            found = replace(found, new=tuple(new), notes=(*found.notes, said))
-    return found
+    return match.find(lines, sought)
 
 
 def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str) -> Edited:
@@ -339,15 +324,8 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
             fact = f"{where} not found: '{shown(old)}'; nothing was changed"
             raise OperationError(fact, advice=how)
         new = f"{new[:at]}{substitution.new}{new[at + len(substitution.old) :]}"
-    hunk = _changed(text, new)
-    return Edited(new, () if hunk is None else (hunk,), ())
-
-
-def _changed(old: str, new: str) -> Hunk | None:
-    """Return the lines between what two texts share at their head and at their tail."""
-    if old == new:
-        return None
-    before, after = (_LINE.findall(text) for text in (old, new))
+    before, after = (_LINE.findall(each) for each in (text, new))
     head, tail = nearest.common_ends(before, after)
     start, same = head + 1, head + tail
-    return Hunk(start, len(before) - same, start, len(after) - same)
+    hunk = Hunk(start, len(before) - same, start, len(after) - same)
+    return Edited(new, (hunk,) if new != text else (), ())

@@ -14,7 +14,7 @@ from typing import NoReturn
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, file_kinds, indentation, line_numbers
+from codingagent.editing import blank_lines, characters, file_kinds, indentation
 from codingagent.editing.characters import ReplacedLines
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import BodyEvidence, Damage, Rule
@@ -140,14 +140,41 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     return case.ground.start not in case.ground.text_among(case.lines)
 
 
-def _numbers(case: BodyCase) -> list[str] | None:
-    if not any(line.lstrip()[:1].isdigit() for line in case.lines):
-        return None
-    if (bare := line_numbers.undone(case.lines, case.ground)) is not None:
-        return bare
-    if what := line_numbers.fault_in(case.lines, case.ground):
-        case.refuse(what)
-    return None
+# As requests show the lines of a file; as a code box does, with a mark or glued to its lines.
+_OUR_NUMBER = lazy_pattern(r"^[ \t]*(\d{1,9}) \|(?: |$)")
+_ANY_NUMBER = lazy_pattern(r"[ \t]*(\d{1,9})(:(?!$)|[^,.\d]|$)")
+
+
+def _numbers(case: BodyCase) -> None:
+    """Refuse lines that came with their numbers; a code box may have all of these first, one to a line."""
+    ground, new = case.ground, case.lines
+    kind, is_program, half = file_kinds.ending(case.path), file_kinds.is_program(case.path), len(new) // 2
+    has_digits = any(line.lstrip()[:1].isdigit() for line in new)
+    if not has_digits or kind in ("csv", "tsv", "log") or ground.lines.has(_OUR_NUMBER):
+        return
+    known = ground.lines.once("lines", frozenset) - {""}
+    if any(line != (bare := _OUR_NUMBER.sub("", line)) and bare in known for line in new):
+        case.refuse("some of its lines begin with a number")
+    is_column = half > 0 and [*map(str.strip, new[:half])] == [*map(str, range(1, half + 1))]
+    if is_column and (is_program or not known.isdisjoint(new[half:])):
+        case.refuse("it begins with the numbers of its lines")
+    found = [_ANY_NUMBER.match(line) for line in new]
+    numbers = [int(each[1]) for each in found if each]
+    is_ours, start = all(map(_OUR_NUMBER.match, new)), numbers[0] if numbers else 0
+    if numbers != [*range(start, start + len(new))]:
+        if is_program and is_ours:
+            case.refuse("its lines begin with numbers, not consecutive ones")
+        return
+    if ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
+        return
+    both = [(line, each) for line, each in zip(new, found, strict=True) if each]
+    bare_lines = {line[each.end(1) :].lstrip("|│:→\t ") for line, each in both} - {""}
+    is_proven = not bare_lines.isdisjoint(line.strip() for line in known)
+    # Numbers with a colon may be the keys of a mapping.
+    is_key = kind in ("yml", "yaml") and all(each[2] == ":" for _, each in both)
+    is_odd = (is_program and not is_key) or is_ours
+    if is_proven or (is_odd and (len(new) > 1 or (is_ours and start == ground.start + 1))):
+        case.refuse("each of its lines begins with its number")
 
 
 def _marks(case: BodyCase) -> None:
@@ -385,7 +412,7 @@ def _odd_command(case: BodyCase) -> None:
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
-    Rule("line numbers", "the copied line numbers were removed", _numbers),
+    Rule("line numbers", "some of its lines begin with a number", _numbers),
     Rule("marks of a diff", "each line begins with the + of a diff", _marks),
     Rule("indentation of the tags", "the body was indented with its tags, and was shifted back", _lead),
     Rule("trailing blanks", "spaces end each of its lines", _trail),

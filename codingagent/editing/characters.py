@@ -9,7 +9,7 @@ else asked for again. What nothing proves is taken as written.
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -76,11 +76,8 @@ class ReplacedLines(Struct, dict=True):
         return not self.known.isdisjoint(lines)
 
 
-class MendedLines(NamedTuple):
-    """New lines as they were meant, and what was undone in them."""
-
-    lines: list[str]
-    notes: tuple[str, ...] = ()
+MendedLines = tuple[list[str], tuple[str, ...]]
+"""New lines as they were meant, and what was undone in them."""
 
 
 def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
@@ -96,7 +93,7 @@ def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Mended
             what = "full-width punctuation, which no such file has"
             raise refusal(f"it contains {what}", arrival)
     if not may_be_damaged(text):
-        return MendedLines(new)
+        return new, ()
     for row in ROWS:
         undone = [row.undo(line) for line in new]
         if row.damage is Damage.CITATIONS:
@@ -116,7 +113,7 @@ def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Mended
             if row.damage is Damage.CITATIONS:  # a line of nothing else goes
                 new = [line for was, line in pairs if line.strip() or not was.strip()]
             notes.append(f"{row.damage.value} were undone in the body, {why}")
-    return MendedLines(new, tuple(dict.fromkeys(notes)))
+    return new, tuple(dict.fromkeys(notes))
 
 
 # In a line that has no other letters than ASCII.

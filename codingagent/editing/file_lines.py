@@ -78,6 +78,14 @@ class FileLines(list[str]):
     def bare_counts(self) -> Counter[str]:
         return Counter(self.bare)
 
+    @property
+    def indented(self) -> frozenset[str]:
+        """The lines that are indented, without that."""
+        return self.once(
+            "indented",
+            lambda lines: frozenset(b for a, b in zip(lines, lines.bare, strict=True) if b and a[0] != b[0]),
+        )
+
     def places(self, search: Sequence[str], *, is_bare: bool = False) -> list[int]:
         """Return where lines are; with `is_bare` whatever blanks are round each, the search having none."""
         there, counts = (self.bare, self.bare_counts) if is_bare else (self, self.counts)
@@ -101,6 +109,10 @@ class FileLines(list[str]):
                 found.append(start)
         self._near = max(at, 0)
         return found
+
+    def starts(self, search: Sequence[str]) -> list[int]:
+        """Return where lines are, whatever blanks are round each."""
+        return self.places([*map(str.strip, search)], is_bare=True)
 
     # --- what is text in them ----------------------------------------------------------------------
     def state_before(self, index: int, path: str) -> TextState:

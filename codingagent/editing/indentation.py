@@ -57,13 +57,13 @@ def is_alike(one: str, other: str) -> bool:
 def restore(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
     """Return new lines with the tabs that the replaced lines prove; refuse them if indentation is lost."""
     if not any(line.strip() for line in new):
-        return MendedLines(new)
+        return new, ()
     moves = _Moves(new, ground, arrival)
     for rule in RULES if moves.old_leads else RULES[1:]:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    return MendedLines(new)
+    return new, ()
 
 
 def _check_kind_of_part(moves: "_Moves") -> None:
@@ -135,7 +135,7 @@ class _Moves:
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)
         how = "as in the file" if self.ground.lines else "because no such file begins so"
-        return MendedLines(new, (f"{what}: it was restored {how}",))
+        return new, (f"{what}: it was restored {how}",)
 
     def refusal(self, what: str) -> OperationError:
         how = "send this block again in a code block"

@@ -46,7 +46,6 @@ class Damage(Enum):
     CITATIONS = "citation marks"
     DIRECTION = "direction marks"
     CONTROLS = "control characters written out"
-    NUMBERS = "copied line numbers"
 
 
 class Preserved(Enum):

@@ -348,7 +348,7 @@ def test_lines_are_found_wherever_they_are_also_where_they_overlap() -> None:
         unit = luck.choices("ab", k=luck.randint(1, 3))
         text = [*(unit * 6), *luck.choices("ab", k=luck.randint(0, 6)), *(unit * 4)]
         search = (unit * 4)[: luck.randint(1, 9)]
-        found = [place.start for place in places.File(FileLines(text)).places(places.RULES[0], search)]
+        found = [place.start for place in places.fits(FileLines(text), places.RULES[0], search)]
         assert found == [at for at in range(len(text)) if text[at : at + len(search)] == search]
     with cpu_below(20):
         lines = "same\n" * 40_000

@@ -10,8 +10,8 @@ each body is its arrival.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterator
+from itertools import islice, takewhile
 
 from msgspec import Struct, field
 
@@ -121,24 +121,23 @@ def repair(mended: RepairedAnswer) -> None:
 
 class _Mender:
     def __init__(self, mended: RepairedAnswer) -> None:
-        text = mended.text
         self._mended = mended
-        self._text = text
-        self._found = mended.scan
-        self._names = frozenset((*commands.HAS_BODY, "REPLY", "END"))
-        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY))
+        self._text = mended.text
+        self._blocks = mended.scan.blocks
         self._changes: list[tuple[int, int, str]] = []
-        self._said: list[str] = []
-        self._lines = tag_blocks.LineCounter(text)
+        self._lines = tag_blocks.LineCounter(mended.text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._way_before: set[Damage] = set()
+        self._openings: list[Tag] = []
+        self._closings: dict[tuple[str, bool], list[Tag]] = {}
+        """The closing tags by their text, and whether they are damaged."""
 
     # --- finding -------------------------------------------------------------------------------
     def is_needed(self) -> bool:
         """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
-        if any(block.is_doubtful or self._is_moved(block) for block in self._found.blocks):
+        if any(block.is_doubtful or self._is_moved(block) for block in self._blocks):
             return True
-        is_damaged = any(tag.way for part in self._found.around for tag in self._tags_in(*part))
+        is_damaged = any(tag.way for part in self._mended.scan.around for tag in self._tags_in(*part))
         return is_damaged or not self._looks_left
 
     def _is_moved(self, block: Block) -> bool:
@@ -153,28 +152,28 @@ class _Mender:
     def _tags_in(self, start: int, end: int) -> Iterator[Tag]:
         """Yield the lines that are tags, as they should be or damaged, in their order."""
         at = start
-        while self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None:
+        while self._looks_left and (mention := tag_lines.MENTION.search(self._text, at, end)) is not None:
             self._looks_left -= 1
             self._looked_to = mention.start()
             line = self._text.rfind("\n", 0, mention.start()) + 1
             at = tag_blocks.line_end(self._text, mention.end())
-            if at - line <= _TAG_LIMIT_CHARACTERS and (tag := self._tag(line, at)) is not None:
+            if at - line <= _TAG_LIMIT_CHARACTERS and (tag := tag_lines.tag_of(self._text, line, at)):
                 yield tag
-
-    def _tag(self, start: int, end: int) -> Tag | None:
-        return tag_lines.tag_of(self._text, start, end, self._names)
 
     # --- mending -------------------------------------------------------------------------------
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
         self._looks_left = _TAG_LIMIT
-        settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
-        gaps = tag_blocks.gaps(settled.values(), len(self._text))
+        gaps = tag_blocks.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
             self._say(f"line {line}: too many tags; damaged ones after this line were not read")
-        closings = _Closings(every)
+        for tag in every:
+            if tag.is_closing:
+                self._closings.setdefault((tag.text, bool(tag.way)), []).append(tag)
+            else:
+                self._openings.append(tag)
         inside = -1
         for index, tag in enumerate(every):
             if tag.start < inside or tag.is_closing:
@@ -182,8 +181,8 @@ class _Mender:
             if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
                 self._put(tag)
             else:
-                inside = self._put_block(tag, closings, every[index + 1 : index + 2])
-        for block in self._found.blocks:
+                inside = self._put_block(tag, every[index + 1 : index + 2])
+        for block in self._blocks:
             if not block.is_doubtful and self._is_moved(block):
                 self._move(block)
         parts: list[str] = []
@@ -192,19 +191,17 @@ class _Mender:
             parts += (self._text[at:start], new)
             at = end
         self._mended.change("".join((*parts, self._text[at:])))
-        self._mended.notes += self._said
 
-    def _put_block(self, tag: Tag, closings: "_Closings", following: list[Tag]) -> int:
+    def _put_block(self, tag: Tag, following: list[Tag]) -> int:
         """Mend one block; return the offset after it, up to which all is body."""
-        close = self._choose(tag, closings)
+        close = self._choose(tag)
         if close is None:
             return self._put_unclosed(tag, following)
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
         may_hold = not tag.way or tag_blocks.until_of(tag.text) is not None
-        inside = () if may_hold else closings.openings(tag.end, close.start)
-        alike = (each for each in inside if each.way == tag.way)
-        inner = next((each for each in alike if each.name not in ("REPLY", "END")), None)
+        inside = () if may_hold else self._opened(tag.end, close.start)
+        inner = next((t for t in inside if t.way == tag.way and t.name not in ("REPLY", "END")), None)
         if inner is not None:
             where = f"{inner.text} opens in it, at line {self._lines.of(inner.start)}"
             self._doubt(tag, f"{where}, so a closing tag may be missing")
@@ -213,11 +210,12 @@ class _Mender:
         self._look_at_body(tag, close)
         return close.end
 
-    def _choose(self, tag: Tag, closings: "_Closings") -> Tag | None:
+    def _choose(self, tag: Tag) -> Tag | None:
         """Return the line that closes a block, or None if none certainly does."""
         closing = tag_blocks.closing_tag(tag.name, tag_blocks.until_of(tag.text))
-        strict = closings.next(closing, tag.end, damaged=False)
-        damaged = closings.next(closing, tag.end, damaged=True)
+        strict, damaged = (
+            self._closed(closing, tag.end, is_damaged=is_damaged) for is_damaged in (False, True)
+        )
         if damaged is None or (strict is not None and strict.start < damaged.start):
             return strict
         if tag.way:
@@ -225,7 +223,7 @@ class _Mender:
         # The opening came whole and this did not. With a whole one after it, this is text, unless
         # another block begins in between: then the whole one may be that block's.
         if strict is not None:
-            if any(True for _ in closings.openings(damaged.end, strict.start)):
+            if any(True for _ in self._opened(damaged.end, strict.start)):
                 line = self._lines.of(damaged.start)
                 self._doubt(tag, f"{damaged.text} is in it in another form, at line {line}")
             return strict
@@ -234,6 +232,15 @@ class _Mender:
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
         return damaged if damaged.way <= self._way_before | _UNSEEN else None
 
+    def _closed(self, closing: str, offset: int, *, is_damaged: bool) -> Tag | None:
+        found = self._closings.get((closing, is_damaged), [])
+        index = bisect_left(found, offset, key=lambda tag: tag.start)
+        return found[index] if index < len(found) else None
+
+    def _opened(self, start: int, end: int) -> Iterator[Tag]:
+        first = bisect_left(self._openings, start, key=lambda tag: tag.start)
+        return takewhile(lambda tag: tag.start < end, islice(self._openings, first, None))
+
     def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
         if not tag.way:
             return len(self._text)
@@ -241,8 +248,7 @@ class _Mender:
         if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
             self._put(tag)
             return len(self._text)
-        line = self._lines.of(tag.start)
-        self._say(f"line {line}: {tag.text} has no closing tag: read as prose")
+        self._say(f"line {self._lines.of(tag.start)}: {tag.text} has no closing tag: read as prose")
         return tag.end
 
     def _put(self, tag: Tag, about: Tag | None = None) -> None:
@@ -265,9 +271,9 @@ class _Mender:
     # --- bodies that were moved as a whole -----------------------------------------------------
     def _move(self, block: Block) -> None:
         """Look at what was done alike to both tags of a whole block and to every line between."""
-        start, end = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
-        opening = self._tag(start, tag_blocks.line_end(self._text, start))
-        closing = self._tag(end, tag_blocks.line_end(self._text, end))
+        starts = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
+        ends = ((start, tag_blocks.line_end(self._text, start)) for start in starts)
+        opening, closing = (tag_lines.tag_of(self._text, *each) for each in ends)
         if opening is not None and closing is not None and opening.end < closing.start:
             self._look_at_body(opening, closing)
 
@@ -284,33 +290,9 @@ class _Mender:
         if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
             self._doubt(opening, "spaces end it and each line of its body")
 
-    # --- notes ---------------------------------------------------------------------------------
     def _say(self, note: str) -> None:
-        if len(self._said) < _NOTE_LIMIT and note not in self._said:
-            self._said.append(note)
-
-
-class _Closings:
-    """The tags of an answer: its closing tags by kind, and its openings, each in order."""
-
-    def __init__(self, every: Iterable[Tag]) -> None:
-        self._by_text: dict[tuple[str, bool], list[Tag]] = {}
-        self._openings: list[Tag] = []
-        for tag in every:
-            if tag.is_closing:
-                self._by_text.setdefault((tag.text, bool(tag.way)), []).append(tag)
-            else:
-                self._openings.append(tag)
-
-    def next(self, closing: str, offset: int, *, damaged: bool) -> Tag | None:
-        found = self._by_text.get((closing, damaged), [])
-        index = bisect_left(found, offset, key=lambda tag: tag.start)
-        return found[index] if index < len(found) else None
-
-    def openings(self, start: int, end: int) -> Iterator[Tag]:
-        first = bisect_left(self._openings, start, key=lambda tag: tag.start)
-        rest = (self._openings[index] for index in range(first, len(self._openings)))
-        return takewhile(lambda tag: tag.start < end, rest)
+        if len(self._mended.notes) < _NOTE_LIMIT and note not in self._mended.notes:
+            self._mended.notes.append(note)
 
 
 # --- how each body came -----------------------------------------------------------------------------

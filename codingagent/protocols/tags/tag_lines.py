@@ -6,18 +6,22 @@ before it, until the line reads as the grammar has it. A line that never does is
 
 import re
 from collections.abc import Callable
-from functools import cache
 
 from msgspec import Struct
 
-from codingagent.model import chat_damage, citations
+from codingagent.model import chat_damage, citations, commands
 from codingagent.model.chat_damage import Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import scanner
 
 _HEAD = lazy_pattern(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
 _CLOSING = lazy_pattern(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
+_NAMES = (*commands.HAS_BODY, "REPLY", "END")
+_JOINT = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
+MENTION = lazy_pattern(f"(?:{'|'.join(_NAMES).replace('_', _JOINT)})(?![A-Za-z0-9])")
+"""A command's name, whatever became of its `_`."""
 SAID = "the chat changed the tag, and it was read as meant: {what}"
+
 
 RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
     Rule(damage.value, SAID, undo)
@@ -55,30 +59,30 @@ class Tag(Struct, frozen=True):
         return self.text.endswith(f"[/{self.name}]") and not self.is_closing
 
 
-def tag_of(text: str, start: int, end: int, names: frozenset[str]) -> Tag | None:
+def tag_of(text: str, start: int, end: int) -> Tag | None:
     """Return the line between two offsets as the tag that it is; None if it is not a tag."""
     line = text[start:end].rstrip().lstrip(" \t")
     if line[-1:].isalnum() and line[-1:].isascii() and "cite" not in line:
         return None  # no damage ends so: none of the rules need be tried
     done: list[str] = []
-    head = _head(line, names)
+    head = _head(line)
     for rule in () if head is not None else RULES:
         undone = rule.run(line).strip(" \t")
         if undone == line:
             continue
         line = undone
         done.append(rule.name)
-        if (head := _head(undone, names)) is not None:
+        if (head := _head(undone)) is not None:
             break
     if head is None:
         return None
     return Tag(start, end, line, head[2], bool(head[1]), frozenset(map(Damage, done)))
 
 
-def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
+def _head(text: str) -> re.Match[str] | None:
     """Return the start of a tag as the grammar has it, with nothing after it; None if it is not one."""
     head = _HEAD.match(text)
-    if head is None or head[2] not in names:
+    if head is None or head[2] not in _NAMES:
         return None
     if head[1]:
         return head if _CLOSING.fullmatch(text) else None
@@ -86,11 +90,3 @@ def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
         text.endswith(f"[/{head[2]}]") and scanner.is_opening(text.partition("]")[0] + "]", head.end())
     )
     return head if is_tag else None
-
-
-@cache
-def mention_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of commands' names, whatever became of the `_`."""
-    joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
-    words = (name.replace("_", joint) for name in (*names, "REPLY", "END"))
-    return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")
