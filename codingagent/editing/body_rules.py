@@ -221,8 +221,9 @@ def _trail(case: BodyCase) -> None:
 def _blank_lines(case: BodyCase) -> None:
     if what := blank_lines.fault_in(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
         case.refuse(what)
-    is_part = not case.is_whole and chat_damage.Preserved.LINES not in case.arrival.kept
-    if is_part and blank_lines.are_doubled(case.lines, case.ground):
+    # A blank line of a SEARCH that fits came as it was.
+    is_spared = case.is_whole or "\n\n" in case.ground.spared
+    if not is_spared and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines are doubled, where the file has single ones")
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import MendedLines, ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import BodyEvidence, Preserved, Rule
+from codingagent.model.chat_damage import BodyEvidence, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -207,13 +207,12 @@ def _lost(moves: _Moves) -> None:
     deepest = max(map(depth, bare), default=9)
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes:
         return
-    is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
     below = filter(str.strip, ground.lines[ground.end :] if not moves.old_leads else ())
     there = moves.old_leads or [*map(blanks, (_line_above(ground), next(below, "")))]
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
     is_rewritten = any(map(str.strip, moves.fresh))
-    if is_safe and not (moves.parses is False and (deeper or is_inside)):
+    if moves.arrival.in_code and not (moves.parses is False and (deeper or is_inside)):
         return
     if file_kinds.is_prose(ground.path) or moves.parses:
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.

@@ -136,7 +136,6 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
             f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
             advice="; write all lines that belong there",
         )
-    kept = chat_damage.kept_in(spared)
     way = sought.arrival.way
     if way or sought.proven:
         # A chat changes all or none: a character that it would have changed shows that it was not there.
@@ -149,8 +148,7 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
         sought.arrival,
         lead="",  # what SEARCH was shifted by, REPLACE was, too
         way=way,
-        in_code=sought.is_verbatim or chat_damage.Preserved.INDENTATION in kept,
-        kept=sought.arrival.kept | kept,
+        in_code=sought.is_verbatim or any(map(indentation.is_indented, sought.search)),
     )
     mended = body_repair.mend_lines(joined(new), ground, arrival, called="REPLACE")
     if (lines_meant := (*split(mended.text),)) != new:

@@ -15,8 +15,8 @@ from itertools import islice, takewhile
 
 from msgspec import Struct, field
 
-from codingagent.model import chat_damage, commands
-from codingagent.model.chat_damage import BodyEvidence, Damage, Preserved
+from codingagent.model import commands
+from codingagent.model.chat_damage import BodyEvidence, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.protocols.tags import scanner, tag_blocks, tag_lines
@@ -308,12 +308,6 @@ class Arrivals:
         self._first_line_end = tag_blocks.line_end(self._text, first)
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
-        self._kept: dict[int, frozenset[Preserved]] = {}
-        kept: frozenset[Preserved] = frozenset()
-        for block in mended.scan.blocks:
-            self._kept[block.start] = kept
-            if block.name != "MESSAGE" and len(kept) < len(Preserved):
-                kept |= chat_damage.kept_in(block.body)
 
     def of(self, block: Block) -> BodyEvidence:
         """Return how a block's body came, as the tags up to its own show.
@@ -331,7 +325,6 @@ class Arrivals:
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
             is_one_line=self._text.find("\n", block.start, block.end) < 0,
-            kept=self._kept.get(block.start, frozenset()),
         )
 
     def _margin(self, lead: str) -> int:
