@@ -15,8 +15,6 @@ from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import blanks, plural
 
 SHOWN_PLACES = 3
-# Lines that are compared for one search; more are in a file of like lines alone.
-_WORK_LIMIT = 500_000
 _MORE_LINES = "add surrounding lines until it matches one"
 
 
@@ -170,8 +168,8 @@ def fits(
     count = len(search)
     if rule.run is _exact:
         return [Place(start, count) for start in lines.places(search)]
-    starts = lines.starts(search) if starts is None else starts
-    if len(starts) * count > _WORK_LIMIT or not any(map(str.strip, search)):
+    if not any(map(str.strip, search)):
         return []
+    starts = lines.starts(search) if starts is None else starts
     found = ((start, rule.run(lines[start : start + count], search)) for start in starts)
     return [Place(start, count, *fit) for start, fit in found if fit is not None]
