@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, blank_lines, file_kinds, nearest, places, syntax_check
+from codingagent.editing import apply, body_rules, file_kinds, nearest, places, syntax_check
 from codingagent.editing.apply import Edited
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
@@ -305,7 +305,7 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
     [
         (file_kinds.lines_of_text, 0),
         (syntax_check.parses, 0),
-        (blank_lines._runs, 20),  # noqa: SLF001
+        (body_rules._runs, 20),  # noqa: SLF001
         (vars(ReplacedLines)["known"].fget, 0),
     ],
 )

@@ -23,7 +23,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import tag_lines
+from codingagent.protocols.tags import block_repair
 from codingagent.protocols.tags.tag_blocks import Block
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
@@ -43,7 +43,7 @@ class _Values:
         self.notes: tuple[str, ...] = ()
         self.attributes = {name: citations.without(value) for name, value in block.attributes}
         if self.attributes != dict(block.attributes):
-            self.notes = (tag_lines.SAID.format(what=Damage.CITATIONS.value),)
+            self.notes = (block_repair.SAID.format(what=Damage.CITATIONS.value),)
         if any(map(chat_damage.LINK.fullmatch, self.attributes.values())):
             how = "; write the bare name, in a code block"
             raise OperationError("A link is in place of a name in the tag", advice=how)

@@ -1,7 +1,7 @@
 """Make an answer readable as a chat gave it: undo what is certain, name what is in doubt.
 
 Each row of RULES is about the whole answer and is tried once, in order; the row "damaged tags" is a
-table of its own (`tag_lines`). An answer in which the strict grammar (`scanner`) finds every tag is clean,
+table of its own (`block_repair`). An answer in which the strict grammar (`scanner`) finds every tag is clean,
 and no byte of it is changed. Lines keep their numbers.
 """
 
