@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -650,7 +651,9 @@ def _is_read(whole: Sequence[str], name: str) -> bool:
     if name == "command":
         return _is_valid_shell(text)
     try:
-        return not name.endswith(".py") or bool(ast.parse(text))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it warns of escapes that are none
+            return not name.endswith(".py") or bool(ast.parse(text))
     except SyntaxError:
         return False
 

@@ -38,18 +38,11 @@ BREAKS = edit("        1: 2,\n", "        1: (2,\n")
 MENDS = edit("    }\n", "    )}\n")
 
 
-def test_a_whole_file_of_edits_is_applied_as_the_edit_that_it_is(live: LiveSession) -> None:
-    """The file is not replaced by markers, and the result says what was done."""
+def test_a_whole_file_of_edits_changes_nothing(live: LiveSession) -> None:
+    """The file is not replaced by markers, and the result says how edits are sent."""
     told = live.answer(create(MARKED))
-    assert told.startswith("[OK] EDIT_FILE: Edited 'a.py' (line 3 replaced by line 3)")
-    assert "EDIT_FILE is meant for them" in told
-    assert text_of(live) == GOOD.replace("1: 2", "1: 3")
-
-
-def test_a_whole_file_of_edits_that_do_not_fit_changes_nothing(live: LiveSession) -> None:
-    """As with any edit, the nearest lines are shown."""
-    told = live.answer(create(MARKED.replace("1: 2", "1: 9")))
-    assert told.startswith("[FAILED] CREATE_FILE: 'a.py': SEARCH")
+    assert told.startswith("[FAILED] CREATE_FILE")
+    assert "Send [EDIT_FILE] with SEARCH/REPLACE" in told
     assert text_of(live) == GOOD
 
 

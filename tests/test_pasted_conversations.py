@@ -17,6 +17,7 @@ from codingagent.protocols.tags import reply, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage.journal import Sessions
 from tests.helpers import LiveSession, calls_of, plain_session
+from tests.rows import each_row
 
 END = "[END]\n"
 
@@ -237,114 +238,43 @@ def _said(*turns: str, role: str = "role", text: str = "content") -> list[dict[s
     return [{role: ("user", "assistant")[at % 2], text: turn} for at, turn in enumerate(turns)]
 
 
-BRANCH = '[REPLY session="SESSION" sequence="2"]\n[RUN_COMMAND]\ntouch branch\n[/RUN_COMMAND]\n[END]\n'
-
-
-def _chatgpt(*turns: str) -> object:
-    nodes = {
-        str(at): {
-            "parent": str(at - 1),
-            "message": {
-                "author": {"role": ("user", "assistant")[at % 2]},
-                "content": {"content_type": "text", "parts": [turn]},
+EXPORTS: dict[str, Callable[..., object]] = {
+    "ChatGPT": lambda *turns: [
+        {
+            "title": "t",
+            "mapping": {
+                str(at): {"message": {"author": {"role": "assistant"}, "content": {"parts": [turn]}}}
+                for at, turn in enumerate(turns)
             },
         }
-        for at, turn in enumerate(turns)
-    }
-    thought = {"author": {"role": "assistant"}, "content": {"content_type": "thoughts", "thoughts": []}}
-    branch = {"message": {"author": {"role": "assistant"}, "content": {"parts": [BRANCH]}}}
-    mapping = {"aside": {"message": thought}, **nodes, "branch": branch}
-    return [{"title": "t", "mapping": mapping, "current_node": str(len(turns) - 1)}]
-
-
-def _claude(*turns: str) -> object:
-    said = _said(*turns, role="sender", text="text")
-    for each in said:
-        each["sender"] = each["sender"].replace("user", "human")
-    parts = [{**each, "content": [{"type": "text", "text": each["text"]}]} for each in said]
-    return [{"name": "t", "chat_messages": parts}]
-
-
-def _last(*turns: str) -> dict[str, str]:
-    return _said(*turns)[-1]
-
-
-EXPORTS: dict[str, Callable[..., object]] = {
-    "ChatGPT": _chatgpt,
-    "Claude": _claude,
+    ],
+    "Claude": lambda *turns: [{"name": "t", "chat_messages": _said(*turns, role="sender", text="text")}],
     "Open WebUI": lambda *turns: [{"chat": {"messages": _said(*turns), "history": {"messages": {}}}}],
     "messages": lambda *turns: {"messages": _said(*turns)},
-    "chat completion": lambda *turns: {"choices": [{"index": 0, "message": _last(*turns)}]},
-    "response": lambda *turns: {
-        "output": [
-            {"type": "reasoning", "summary": []},
-            {"role": "assistant", "content": [{"type": "output_text", "text": turns[-1]}]},
-        ]
-    },
-    "message": lambda *turns: {
-        "role": "assistant",
-        "content": [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": turns[-1]}],
-    },
-    "candidates": lambda *turns: {
-        "candidates": [{"content": {"role": "model", "parts": [{"text": turns[-1]}]}}]
-    },
+    "response": lambda *turns: {"output": [{"content": [{"type": "output_text", "text": turns[-1]}]}]},
     "generate": lambda *turns: {"model": "m", "response": turns[-1], "done": True},
-    "LM Studio": lambda *turns: {
-        "messages": [
-            {"versions": [each, {**each, "content": BRANCH}], "currentlySelected": 0}
-            for each in _said(*turns)
-        ]
-    },
-    "LibreChat": lambda *turns: {
-        "messages": [
-            {"sender": "M", "isCreatedByUser": at % 2 == 0, "text": turn}
-            for at, turn in enumerate(turns[:-1])
-        ]
-        + [{"sender": "User", "text": "q", "children": [{"sender": "bot", "text": turns[-1]}]}]
-    },
+    "LibreChat": lambda *turns: {"messages": [{"isCreatedByUser": False, "text": turn} for turn in turns]},
     "shared": lambda *turns: {"conversations": [{"from": "gpt", "value": turns[-1]}]},
 }
 
 
-@pytest.mark.parametrize("form", [*EXPORTS, "lines", "messages in a fence"])
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.one_in(2)
-def test_the_last_answer_in_a_chats_export_is_taken(chat: Chat, form: str, indent: int | None) -> None:
-    """In JSON of whatever form: what the person wrote, and earlier answers, are passed over."""
-    turns = (chat.first, chat.earlier, chat.short, chat.answer(DRAFT), PERSON, chat.answer(FINAL))
-    if form == "lines":
-        text = "\n".join(map(json.dumps, _said(*turns)))
-    else:
-        name = form.removesuffix(" in a fence")
-        text = json.dumps(EXPORTS[name](*turns), indent=indent).replace("SESSION", chat.live.session_id)
-        text = f"```json\n{text}\n```\n" if form != name else text
-    assert chat.made_by(text) == ["final.txt"]
-    assert "Note: it was taken out of a chat's export in JSON" in chat.live.request()
-
-
-@pytest.mark.parametrize(
-    ("turns", "why"),
-    [
-        (("a", "words"), "no answer in it begins with [REPLY"),
-        (("{answer}", "words"), "no answer in it begins with [REPLY"),
-        (("a", "{earlier}"), "it answers request 1, but request 2 is waiting"),
-    ],
-)
-def test_an_export_without_that_answer_is_set_aside_in_one_line(
-    chat: Chat, turns: tuple[str, ...], why: str
-) -> None:
-    """However long it is, nothing of it is shown as the model's words, and no turn is spent."""
-    parts = {"answer": chat.answer(FINAL), "earlier": chat.earlier}
-    whole = json.dumps(_chatgpt(*(turn.format(**parts) for turn in turns), *["x" * 100_000] * 4))
-    sent = [json.dumps(line) for line in _said(*("x" * 100_000, "words") * 2)]
-    for text in (whole, whole[:-50], "".join(f"data: {line}\n\n" for line in sent)):
-        assert chat.made_by(text) == []
-        assert chat.live.conversation.session.sequence == 2
-        asides = [each for each in chat.live.notices if isinstance(each, AnswerSetAside)]
-        assert all(len(each.reason) < 200 for each in asides)
-        if text is whole:
-            assert why in asides[-1].reason
-    assert len([name for name in chat.live.rejected() if name.endswith(".txt")]) == 3
+@each_row("form", [*EXPORTS, "lines", "messages in a fence", "events", "cut"])
+def test_a_chats_export_is_set_aside_in_one_line(chat: Chat, form: str) -> None:
+    """However long it is, nothing of it is done or shown as the model's words, and no turn is spent."""
+    turns = (chat.first, chat.earlier, "x" * 100_000, PERSON, chat.answer(FINAL))
+    said = [json.dumps(line) for line in _said(*turns)]
+    name = form if form in EXPORTS else "messages"
+    whole = json.dumps(EXPORTS[name](*turns), indent=2)
+    text = {
+        "lines": "\n".join(said),
+        "messages in a fence": f"```json\n{whole}\n```\n",
+        "events": "".join(f"data: {line}\n\n" for line in said),
+        "cut": whole[:-50],
+    }.get(form, whole)
+    assert chat.made_by(text) == []
+    assert chat.live.conversation.session.sequence == 2
+    aside = [each for each in chat.live.notices if isinstance(each, AnswerSetAside)][-1]
+    assert "it is a chat's export in JSON: copy the answer itself" in aside.reason
 
 
 def test_the_rest_of_a_file_is_not_taken_for_the_file(chat: Chat) -> None:

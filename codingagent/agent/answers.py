@@ -23,7 +23,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
-from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
+from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
 from codingagent.storage.mailbox import Mailbox
@@ -58,19 +58,16 @@ class AnswerReader:
     def read(self, data: bytes) -> ReadAnswer | None:
         """Parse an answer's bytes; return None if they are not text.
 
-        UsageError if they are a chat's export, and it does not show which answer is meant.
+        UsageError if they are a chat's export in JSON.
         """
         decoded = _decoded(data)
         if decoded is None:
             return None
-        whole, note = decoded
-        session = self._context.log.session
-        text = exports.answer_in(whole, session.session_id, session.sequence)
+        text, note = decoded
+        transcript.check_export(text)
         found = reply.with_note(self.parse(text), note)
-        if text is not whole:
-            found = reply.with_note(found, "it was taken out of a chat's export in JSON")
         said = None if found.header is None else found.header.sequence
-        awaited = session.sequence
+        awaited = self._context.log.session.sequence
         if said is not None and said > awaited:
             note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
@@ -301,7 +298,8 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
     """
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    text = exports.answer_in(encoding.typed_text(data, "replace"), session.session_id, session.sequence)
+    text = encoding.typed_text(data, "replace")
+    transcript.check_export(text)
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
     header = transcript.last_header(tag_blocks.fold_line_ends(text))

@@ -40,7 +40,6 @@ _UNSEEN = "this file was changed since the chat saw all of it"
 _READ_FIRST = ": READ_FILE before you replace more of it"
 _UNDOES = "'{}' was changed since the chat saw it last, and this would undo that change"
 _CORRECT = ": correct it, unless what follows in your answer does"
-_EDIT_MEANT = "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
 
 
 class _Change(Struct, frozen=True):
@@ -96,9 +95,7 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
         paths.check_new_name(path, workspace.exists)
     before_text = None if old is None else old.text
     if order.later is not None:
-        meant = answer_checks.edit_meant(operation, before_text)
-        if meant is not None:
-            return _edit(context, order, meant, (_EDIT_MEANT,))
+        answer_checks.check_no_edits(operation, before_text)
     operation, notes = _as_meant(operation, before_text)
     data, text, changed = _bytes_of(context, order, operation, old)
     before = workspace.digest(path) if exists else None
@@ -110,9 +107,7 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
-def _edit(
-    context: Context, order: OperationRequest, operation: EditFile, notes: tuple[str, ...] = ()
-) -> Plan | events.Event:
+def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Plan | events.Event:
     path, change = operation.path, operation.change
     seen = context.workspace.read(path, to_write=True)
     text = context.workspace.text(path, seen.data)
@@ -135,8 +130,7 @@ def _edit(
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     placeholders.check_cuts(context.secrecy.vault, shown, operation)
-    notes += edited.notes
-    notes += _check_reading(order, operation, shown, edited.text)
+    notes = edited.notes + _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     broken, note = _fault_of_new(context, order, operation, new, is_new=False)

@@ -13,7 +13,7 @@ from codingagent.model.chat_damage import TURN
 from codingagent.model.events import Hunk
 from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import DOUBT, joined, one_line
+from codingagent.model.plain_text import DOUBT, one_line
 
 # So many later changes of the same file may mend what one has broken.
 _LATER_LIMIT = 20
@@ -36,8 +36,8 @@ def apply_edit(
     return apply.apply(operation.change, text, operation.arrival, earlier, operation.path, counted)
 
 
-def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
-    """Return the edit that the text of a whole file is; None if it is a file's text. Refuse what is neither.
+def check_no_edits(operation: CreateFile, old: str | None) -> None:
+    """Refuse edits in place of the text of a whole file.
 
     Text with the markers of edits or conflicts never replaces a file. It is meant where the file has such
     markers already, where its own grammar reads it (they are in a string then), in documentation that shows
@@ -45,35 +45,24 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     """
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.arrival is None or operation.unchecked:
-        return None
+        return
     is_prose = file_kinds.is_prose(path)
     if not edit_markers.has_edits(text, is_prose=is_prose):
-        return None
+        return
     lines = text.split("\n")
     found = edit_markers.find_edits(lines, is_prose=is_prose)
-    outside = edit_markers.first_outside(lines, found)
-    if outside is not None and (
+    if edit_markers.first_outside(lines, found) is not None and (
         old is None
         or syntax_check.parses(path, text) is True
         or edit_markers.has_edits(old, is_prose=is_prose)
     ):
-        return None
+        return
     if old is None and is_prose:
-        return None
-    fault = next((edit.fault for edit in found if edit.fault), "")
-    if outside is None and old is not None and not fault:
-        change = tuple(Replacement(joined(e.old), joined(e.new)) for e in found)
-        return EditFile(path, change, operation.arrival)
+        return
     marker = shown(lines[found[0].start].strip()[:40])
-    if old is None:
-        why = "and there is no such file to edit"
-    elif outside is None:
-        why = f"and {fault}"
-    else:
-        why = f"and line {outside + 1} is outside of it"
     raise OperationError(
-        f"The body contains an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
-        f" becomes the file '{shown(path)}'",
+        f"The body contains an edit, {marker} at its line {found[0].start + 1}; such text never becomes the"
+        f" file '{shown(path)}'",
         advice=". Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"
         ' without markers; if they are intended as text, send it with until="TOKEN" and close it with'
         " [/CREATE_FILE TOKEN]",

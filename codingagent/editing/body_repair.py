@@ -4,24 +4,24 @@ Specification 003 says that a body is taken as written. A body that has `until` 
 letter: that is how to say that it is meant.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
 from codingagent.editing import body_rules, edit_markers, file_kinds
-from codingagent.editing.body_rules import BodyCase
+from codingagent.editing.body_rules import BodyCase, BodyRule
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage
+from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
-_THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
+_THE_BODY = lazy_pattern(r"\b([Tt]he) body\b")
 _QUOTES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
 # A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
 _NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
@@ -41,49 +41,34 @@ def mend_file(body: str, path: str, arrival: BodyEvidence, old: str | None = Non
     return mend_lines(body, ReplacedLines(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
-def mend_lines(body: str, ground: ReplacedLines, arrival: BodyEvidence, name: str = "EDIT_FILE") -> Body:
-    """Return the lines that replace a range of lines; `name` is the block's, for a refusal."""
+def mend_lines(  # what is told of a body, and to whom
+    body: str,
+    ground: ReplacedLines,
+    arrival: BodyEvidence,
+    name: str = "EDIT_FILE",
+    called: str = r"\1 body",
+    rules: Sequence[Rule[BodyRule]] = body_rules.RULES,
+) -> Body:
+    """Return the lines that replace others; a refusal is about the block `name`, its body `called` so."""
     lines = split(body)
-    case = _mended(BodyCase(lines, ground, arrival), name)
-    if case.lines is lines:
-        return Body(body, tuple(case.notes))
-    text = joined(case.lines)
-    if not body.endswith("\n"):
-        text = text.removesuffix("\n")
-    return Body(text, tuple(case.notes))
-
-
-def mend_replacement(
-    lines: list[str], ground: ReplacedLines, arrival: BodyEvidence
-) -> tuple[list[str], tuple[str, ...]]:
-    """Return the lines that take the place of a search, and notes."""
+    case = BodyCase(lines, ground, arrival)
     try:
-        case = _mended(BodyCase(lines, ground, arrival), "EDIT_FILE")
-    except OperationError as fault:
-        advice = _THE_BODY.sub("REPLACE", fault.advice)
-        fact = _THE_BODY.sub("REPLACE", fault.fact)
-        raise OperationError(fact, fault.detail, advice=advice) from None
-    return case.lines, tuple(_THE_BODY.sub("REPLACE", note) for note in case.notes)
-
-
-def _mended(case: BodyCase, name: str) -> BodyCase:
-    try:
-        case.apply(body_rules.RULES)
+        case.apply(rules)
     except OperationError as fault:
         meant = "" if 'until="TOKEN"' in fault.advice else f"; {_MEANT.format(name=name)}"
-        raise fault.but(advice=meant) from None
-    return case
+        fact, advice = (_THE_BODY.sub(called, each) for each in (fault.fact, fault.advice + meant))
+        raise OperationError(fact, fault.detail, advice=advice) from None
+    notes = tuple(_THE_BODY.sub(called, note) for note in case.notes)
+    if case.lines is lines:
+        return Body(body, notes)
+    text = joined(case.lines)
+    return Body(text if body.endswith("\n") else text.removesuffix("\n"), notes)
 
 
 def mend_command(body: str, arrival: BodyEvidence) -> Body:
     """Return the shell lines of a command; refuse them if they are damaged: only what was meant is run."""
-    case = BodyCase(split(body), ReplacedLines("command.sh"), arrival)
-    try:
-        case.apply(body_rules.COMMAND_RULES)
-    except OperationError as fault:
-        fact = fault.fact.replace("The body", "The command", 1)
-        raise fault.but(fact, f"; {_MEANT.format(name='RUN_COMMAND')}") from None
-    return Body(joined(case.lines), tuple(case.notes))
+    how = arrival, "RUN_COMMAND", r"\1 command", body_rules.COMMAND_RULES
+    return mend_lines(body, ReplacedLines("command.sh"), *how)
 
 
 def check_letters(body: str, path: str, way: Channel, name: str) -> None:
@@ -107,30 +92,20 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
         )
 
 
-def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, Body]:
-    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and itself.
+def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:
+    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and notes.
 
     Markers in entities show what became of all of the body. It is decoded as a whole then, once, and
     refused where not all of it came so. `read` raises OperationError for what can't be read.
     """
-    faults: list[OperationError] = []
-    for text, notes in _readings(body):
-        try:
-            return read(text), Body(text, notes)
-        except OperationError as fault:
-            faults.append(fault)
-    raise faults[-1]
-
-
-def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a body as it came, then without what a chat does to markers, and notes on that."""
-    notes: tuple[str, ...] = ()
-    yield body, notes
-    if (bare := body_rules.without_fence(split(body))) is not None:
+    try:
+        return read(body), ()
+    except OperationError:
+        bare, notes = body_rules.without_fence(split(body)), tuple[str, ...]()
+        if bare is None and _with_markers(body) == body:
+            raise
+    if bare is not None:
         body, notes = joined(bare), (body_rules.FENCE_NOTE,)
-        yield body, notes
-    if _with_markers(body) == body:
-        return
     if chat_damage.has_encoded_marker(body):
         # All of it went through one serializer of HTML: nothing in it was left out.
         rest = chat_damage.ENTITY.sub("", body)
@@ -142,9 +117,10 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
                 advice="; send this block again in a code block",
             )
         body = chat_damage.without_entities(body)
-        notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
-        yield body, notes
-    yield _with_markers(body), (*notes, "damaged SEARCH/REPLACE markers were read as such")
+        notes += (f"{Damage.ENTITIES.value} were undone in the body, as in its markers",)
+    if (whole := _with_markers(body)) != body:
+        notes += ("damaged SEARCH/REPLACE markers were read as such",)
+    return read(whole), notes
 
 
 def _with_markers(body: str) -> str:

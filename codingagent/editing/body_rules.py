@@ -3,19 +3,22 @@
 Each rule has its proof: the lines on disk that the body replaces, the kind of the file, or the tags of the
 same answer. What looks like damage and has no proof is written as it came, and the result says so; what is
 certainly damaged, and can't be known, is asked for again.
+
+Over 500 lines: the rules, and their tables in the order in which they are tried.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby, pairwise
 from typing import NoReturn
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, file_kinds, indentation, line_numbers
-from codingagent.editing.characters import ReplacedLines
+from codingagent.editing import characters, file_kinds, indentation
+from codingagent.editing.characters import MendedLines, ReplacedLines
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import BodyEvidence, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
@@ -140,14 +143,41 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     return case.ground.start not in case.ground.text_among(case.lines)
 
 
-def _numbers(case: BodyCase) -> list[str] | None:
-    if not any(line.lstrip()[:1].isdigit() for line in case.lines):
-        return None
-    if (bare := line_numbers.undone(case.lines, case.ground)) is not None:
-        return bare
-    if what := line_numbers.fault_in(case.lines, case.ground):
-        case.refuse(what)
-    return None
+# As requests show the lines of a file; as a code box does, with a mark or glued to its lines.
+_OUR_NUMBER = lazy_pattern(r"^[ \t]*(\d{1,9}) \|(?: |$)")
+_ANY_NUMBER = lazy_pattern(r"[ \t]*(\d{1,9})(:(?!$)|[^,.\d]|$)")
+
+
+def _numbers(case: BodyCase) -> None:
+    """Refuse lines that came with their numbers; a code box may have all of these first, one to a line."""
+    ground, new = case.ground, case.lines
+    kind, is_program, half = file_kinds.ending(case.path), file_kinds.is_program(case.path), len(new) // 2
+    has_digits = any(line.lstrip()[:1].isdigit() for line in new)
+    if not has_digits or kind in ("csv", "tsv", "log") or ground.lines.has(_OUR_NUMBER):
+        return
+    known = ground.lines.once("lines", frozenset) - {""}
+    if any(line != (bare := _OUR_NUMBER.sub("", line)) and bare in known for line in new):
+        case.refuse("some of its lines begin with a number")
+    is_column = half > 0 and [*map(str.strip, new[:half])] == [*map(str, range(1, half + 1))]
+    if is_column and (is_program or not known.isdisjoint(new[half:])):
+        case.refuse("it begins with the numbers of its lines")
+    found = [_ANY_NUMBER.match(line) for line in new]
+    numbers = [int(each[1]) for each in found if each]
+    is_ours, start = all(map(_OUR_NUMBER.match, new)), numbers[0] if numbers else 0
+    if numbers != [*range(start, start + len(new))]:
+        if is_program and is_ours:
+            case.refuse("its lines begin with numbers, not consecutive ones")
+        return
+    if ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
+        return
+    both = [(line, each) for line, each in zip(new, found, strict=True) if each]
+    bare_lines = {line[each.end(1) :].lstrip("|│:→\t ") for line, each in both} - {""}
+    is_proven = not bare_lines.isdisjoint(line.strip() for line in known)
+    # Numbers with a colon may be the keys of a mapping.
+    is_key = kind in ("yml", "yaml") and all(each[2] == ":" for _, each in both)
+    is_odd = (is_program and not is_key) or is_ours
+    if is_proven or (is_odd and (len(new) > 1 or (is_ours and start == ground.start + 1))):
+        case.refuse("each of its lines begins with its number")
 
 
 def _marks(case: BodyCase) -> None:
@@ -192,10 +222,11 @@ def _trail(case: BodyCase) -> None:
 
 
 def _blank_lines(case: BodyCase) -> None:
-    if what := blank_lines.fault_in(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
+    if what := _fault_of_blanks(case.lines, case.ground, is_spaced=case.arrival.is_spaced):
         case.refuse(what)
-    is_part = not case.is_whole and chat_damage.Preserved.LINES not in case.arrival.kept
-    if is_part and blank_lines.are_doubled(case.lines, case.ground):
+    # A blank line of a SEARCH that fits came as it was.
+    is_spared = case.is_whole or "\n\n" in case.ground.spared
+    if not is_spared and _are_doubled(case.lines, case.ground):
         case.refuse("blank lines are doubled, where the file has single ones")
 
 
@@ -221,13 +252,8 @@ def _breaks(case: BodyCase) -> list[str] | None:
     return kept if kept not in (case.lines, list(case.ground.replaced)) else None
 
 
-def _characters(case: BodyCase) -> None:
-    case.lines, notes = characters.mend(case.lines, case.ground, case.arrival)
-    case.notes += notes
-
-
-def _indentation(case: BodyCase) -> None:
-    case.lines, notes = indentation.restore(case.lines, case.ground, case.arrival)
+def _mended(mend: Callable[..., MendedLines], case: BodyCase) -> None:
+    case.lines, notes = mend(case.lines, case.ground, case.arrival)
     case.notes += notes
 
 
@@ -258,6 +284,82 @@ def _whole_file(case: BodyCase) -> None:
 
 
 _YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
+
+
+# --- blank lines: put between all lines, doubled or lost; the lines of the file prove it ---
+# A function of Python begins after two.
+_PART = lazy_pattern(r"def |class |@|async |if |#")
+
+
+def _fault_of_blanks(lines: list[str], ground: ReplacedLines, *, is_spaced: bool) -> str:
+    """Return what is wrong with the blank lines of a body; empty: nothing is.
+
+    `is_spaced` means that a blank line follows each line of the answer, its tags too.
+    """
+    old = list(ground.replaced)
+    if lines and all(map(str.strip, lines)) and all(map(str.strip, old)):
+        return ""
+    if is_spaced and not any(map(str.strip, lines[::2])) and lines[1::2] != old:
+        return "a blank line follows each line, including the tags"
+    was, now = _gaps(old), _gaps(lines)
+    shared = [(was[key], now[key]) for key in now.keys() & was.keys()]
+    if all(after == before for before, after in shared):
+        return ""
+    if any(all(after == 2 * before + more for before, after in shared) for more in (0, 1)):
+        return "" if [*filter(None, lines)] == [*filter(None, old)] else "blank lines are doubled"
+    lost = [not after for before, after in shared if before]
+    if lost and all(lost) and "" not in lines and lines != [*filter(None, old)]:
+        return "the blank lines between lines of the file are gone"
+    return ""
+
+
+def _are_doubled(new: Sequence[str], ground: ReplacedLines) -> bool:
+    """Return whether all blank lines of a part are in twos, and those of the file before such lines never."""
+    now = [] if all(map(str.strip, new)) else _runs(new, ground.path)
+    if not now or any(count % 2 for count, _ in now):
+        return False
+    was = _runs(ground.replaced, ground.path)
+    fresh = [run for run in now if run not in was]
+    there = ground.lines.once(_runs, partial(_runs, path=ground.path)) if fresh else []
+    counts = [[each for each, other in there if other == sort] for _, sort in fresh]
+    return any(len(c) >= 3 and max(c) < run[0] for run, c in zip(fresh, counts, strict=True))
+
+
+def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str]]:
+    """Return how many blank lines are before a line each time, and what sort of line that is."""
+    runs = [(is_blank, list(run)) for is_blank, run in groupby(lines, lambda line: not line.strip())]
+    before = [(len(run), line) for (is_blank, run), (_, (line, *_)) in pairwise(runs) if is_blank]
+    is_python = file_kinds.is_python(path)
+
+    def sort(line: str) -> str:
+        return "indented" if line[0].isspace() else "part" if is_python and _PART.match(line) else "margin"
+
+    return [(count, sort(line)) for count, line in before]
+
+
+def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return how many blank lines are between any two that follow one another, if always as many."""
+    found: dict[tuple[str, str], int] = {}
+    words = [index for index, line in enumerate(lines) if line.strip()]
+    for at, after in pairwise(words):
+        pair, count = (lines[at], lines[after]), after - at - 1
+        found[pair] = count if found.get(pair, count) == count else -1
+    return {pair: count for pair, count in found.items() if count >= 0}
+
+
+def _bare(new: Sequence[str], ground: ReplacedLines) -> list[str] | None:
+    """Return lines with nothing in the blank ones; None if they may be meant as they are.
+
+    The blank lines of the file show it, unless others of these have none. In a string they may be meant.
+    """
+    spaced = {i for i, line in enumerate(new) if line and not line.strip(" \t")}
+    if not spaced or "" in new or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
+        return None
+    text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
+    there = ground.lines.once("blank", lambda lines: {x for x in lines if not x.strip(" \t")})
+    if there != {""} or spaced <= text:
+        return None
+    return ["" if i in spaced else line for i, line in enumerate(new)]
 
 
 # --- code fences ---
@@ -385,7 +487,7 @@ def _odd_command(case: BodyCase) -> None:
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
-    Rule("line numbers", "the copied line numbers were removed", _numbers),
+    Rule("line numbers", "some of its lines begin with a number", _numbers),
     Rule("marks of a diff", "each line begins with the + of a diff", _marks),
     Rule("indentation of the tags", "the body was indented with its tags, and was shifted back", _lead),
     Rule("trailing blanks", "spaces end each of its lines", _trail),
@@ -393,15 +495,15 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule(
         "blanks in blank lines",
         "spaces were removed from the blank lines",
-        lambda case: blank_lines.bare(case.lines, case.ground),
+        lambda case: _bare(case.lines, case.ground),
     ),
     Rule("blank lines", "blank lines are doubled", _blank_lines),
-    Rule("characters", "{damage} were undone in the body, {proof}", _characters),
+    Rule("characters", "{damage} were undone in the body, {proof}", partial(_mended, characters.mend)),
 )
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indentation", "{what}: it was restored {ground}", _indentation),
+    Rule("indentation", "{what}: it was restored {ground}", partial(_mended, indentation.restore)),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
     Rule(
         "a script's here-documents", "no line ends its here-document", partial(_here_document, is_file=True)

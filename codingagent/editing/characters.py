@@ -9,7 +9,7 @@ else asked for again. What nothing proves is taken as written.
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -76,11 +76,8 @@ class ReplacedLines(Struct, dict=True):
         return not self.known.isdisjoint(lines)
 
 
-class MendedLines(NamedTuple):
-    """New lines as they were meant, and what was undone in them."""
-
-    lines: list[str]
-    notes: tuple[str, ...] = ()
+MendedLines = tuple[list[str], tuple[str, ...]]
+"""New lines as they were meant, and what was undone in them."""
 
 
 def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
@@ -96,7 +93,7 @@ def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Mended
             what = "full-width punctuation, which no such file has"
             raise refusal(f"it contains {what}", arrival)
     if not may_be_damaged(text):
-        return MendedLines(new)
+        return new, ()
     for row in ROWS:
         undone = [row.undo(line) for line in new]
         if row.damage is Damage.CITATIONS:
@@ -116,7 +113,7 @@ def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Mended
             if row.damage is Damage.CITATIONS:  # a line of nothing else goes
                 new = [line for was, line in pairs if line.strip() or not was.strip()]
             notes.append(f"{row.damage.value} were undone in the body, {why}")
-    return MendedLines(new, tuple(dict.fromkeys(notes)))
+    return new, tuple(dict.fromkeys(notes))
 
 
 # In a line that has no other letters than ASCII.
@@ -190,8 +187,9 @@ class _Look:
         whole = "\n".join(self.new)
         if file_kinds.is_prose(path):
             # Not even text for people has such list marks.
-            is_mark = damage is Damage.HYPHENS and "-" not in whole and _LIST_MARK.search(whole)
-            return bool(is_mark) or (damage in _NOT_IN_CODE and self._is_in_code_of_text())
+            return damage is Damage.HYPHENS and "-" not in whole and bool(_LIST_MARK.search(whole))
+        if damage is Damage.UNDERSCORES and file_kinds.is_python(path) and _ESCAPED_IN_STRING.search(whole):
+            return True
         if damage in _ESCAPES:
             return parses is not True and self._is_escaped_code()
         # `a &lt; b` is Python, too.
@@ -228,10 +226,6 @@ class _Look:
         within |= {i for i, line in enumerate(self.new) if "/" in line}
         return file_kinds.cannot_hold(text_trace, self.new, self.path, within)
 
-    def _is_in_code_of_text(self) -> bool:
-        code = "\n".join(found[1] for found in _CODE_IN_TEXT.finditer("\n".join(self.new)))
-        return self.row.trace.search(code) is not None and not any(c in code for c in self.targets)
-
     def _is_odd_indentation(self) -> bool:
         if self.ground.lines.has(self.row.trace) or self.ground.parses_with(self.new) is True:
             return False
@@ -243,11 +237,6 @@ class _Look:
         return not is_typed or file_kinds.is_program(self.path) or self.ground.lines.has(_INDENTED)
 
 
-# Code of a text for people, but of the languages that may hold both.
-_CODE_IN_TEXT = lazy_pattern(
-    r"^ {0,3}(?:```|~~~)(?!text|plain|html|xml|svg|md|markdown)\w+[ \t]*\n(.*?)^ {0,3}(?:```|~~~)",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)
 # Only whole files: a chat that has encoded one has left no tag in it.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
@@ -256,9 +245,12 @@ _ODD_THERE = {
     Damage.HYPHENS: chat_damage.HYPHEN,
     Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
 }
+# Python takes this for a backslash, and warns of it.
+_ESCAPED_IN_STRING = lazy_pattern(
+    r"""(?<![rR"'])(?<![rR][bBfF])(?:"(?:[^"\\\n]|\\[^_\n])*|'(?:[^'\\\n]|\\[^_\n])*)\\_"""
+)
 _ESCAPED_NAME = lazy_pattern(r"[A-Za-z]\\_[A-Za-z]")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
-_NOT_IN_CODE = (Damage.ENTITIES, Damage.QUOTES)
 _INDENTED = lazy_pattern("^  ")
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 # The others were seen in no chat, or authors write them, too: they are asked for again.

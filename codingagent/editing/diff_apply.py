@@ -22,11 +22,12 @@ from codingagent.model.operations import Diff, DiffHunk
 _LOOKS_LIMIT = 50
 
 
-class HunkFile(places.File):
+class HunkFile:
     """The lines of a file, and what is asked of them for each hunk."""
 
     def __init__(self, lines: FileLines, path: str) -> None:
-        super().__init__(lines)
+        self.lines = lines
+        self.known = frozenset(lines.bare)
         self.path = path
         self.looks_left = _LOOKS_LIMIT
         self.is_shown = False  # the answer has lines of it with their indentation
@@ -57,12 +58,11 @@ class HunkFile(places.File):
         return len(self.lines)
 
 
-class HunkFit(places.Span, frozen=True):
-    """A place of a hunk, and how it fits there: it changes the lines from `first` to before `last`."""
+class HunkFit(Place, frozen=True, kw_only=True):
+    """A place of a hunk, where it changes the lines from `first` to before `last`."""
 
     first: int
     last: int
-    place: Place
 
 
 class PlacedHunk:
@@ -96,12 +96,15 @@ def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
     count = len(hunk.old)
     # One blank deeper: the context has lost its marks, and the new lines have not.
     row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
-    starts = file.starts(hunk.old) if hunk.old else []
+    starts = file.lines.starts(hunk.old) if hunk.old else []
     starts = [at for at in starts if file.lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
     for rule in places.AS_IT_CAME if starts else ():
-        if found := file.places(rule, hunk.old, starts):
-            last = count - hunk.trail
-            return [HunkFit(p.start, count, p.start + hunk.lead, p.start + last, p) for p in found]
+        if found := places.fits(file.lines, rule, hunk.old, starts):
+            lead, last = hunk.lead, count - hunk.trail
+            return [
+                HunkFit(p.start, count, p.note, p.change, first=p.start + lead, last=p.start + last)
+                for p in found
+            ]
     return []
 
 
@@ -145,7 +148,7 @@ def apply(
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
     # A line fits with its indentation: tabs and blanks are then meant as they came.
-    exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].place.note]
+    exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].note]
     fits = (hunk.fits[0] for hunk in exact)
     there = (file.lines[fit.start : fit.start + fit.count] for fit in fits)
     file.is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
@@ -168,7 +171,7 @@ def apply(
             raise _not_found(file, hunk)
         fit = hunk.fits[0]
         ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
-        notes += [f"{hunk.label} {fit.place.note}"] if fit.place.note else []
+        notes += [f"{hunk.label} {fit.note}"] if fit.note else []
     # From the end to the top, so that none moves the place of another.
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
     return puts, tuple(notes)
@@ -296,7 +299,7 @@ def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     else:
         gone = {text.strip() for mark, text in hunk.said.lines if mark == "-"} - {""}
         gone -= {*map(str.strip, hunk.new)}
-        starts = file.starts(hunk.new) if _says_enough(hunk.new) else []
+        starts = file.lines.starts(hunk.new) if _says_enough(hunk.new) else []
         is_doubtful = len(starts) > 1 and not (gone and gone.isdisjoint(file.known))
         starts = [] if is_doubtful or (gone and gone <= file.known) else starts
         starts += [hunk.said.new_start - 1] if hunk.said.new_start and hunk.new else []
@@ -334,7 +337,7 @@ def _says_enough(lines: list[str]) -> bool:
 
 # --- what goes there -------------------------------------------------------------------------------
 def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
-    adds = iter(map(fit.place.change, [text for mark, text in hunk.said.lines if mark == "+"]))
+    adds = iter(map(fit.change, [text for mark, text in hunk.said.lines if mark == "+"]))
     there = iter(file.lines[fit.start : fit.start + len(hunk.said.lines)])
     both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
     new = tuple(line for mark, line in both if mark != "-")
@@ -358,10 +361,10 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
             advice="; write that text",
         )
     there = file.lines[fit.start : fit.start + fit.count]
-    is_exact = hunk.said.is_verbatim and not fit.place.note
+    is_exact = hunk.said.is_verbatim and not fit.note
     if not hunk.said.is_verbatim:
         sought = SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label)
-        match.check_flush(sought, fit.place, there)
+        match.check_flush(sought, fit, there)
     elif is_exact and not file.is_shown:
         indentation.check_kind(file.lines, [*set(new).difference(there)], "REPLACE")
     adds = [text for mark, text in hunk.said.lines if mark == "+"]

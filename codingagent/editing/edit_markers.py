@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage
-from codingagent.model.operations import EqualByMeaning
 from codingagent.model.patterns import lazy_pattern
 
 # Words of a chat's edit; version control has others.
@@ -47,10 +46,8 @@ _ESCAPED = lazy_pattern(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")
 _FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
 
 
-class MarkedEdit(EqualByMeaning, frozen=True):
+class MarkedEdit(Struct, frozen=True):
     """One block: the index of its opening line and the one after its last line, and its two sides."""
-
-    incidental = ("label", "asks", "way")
 
     start: int
     end: int

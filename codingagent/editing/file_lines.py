@@ -14,10 +14,11 @@ from typing import TypeVar
 
 from codingagent.editing import file_kinds
 from codingagent.editing.file_kinds import AS_CODE, TextState
+from codingagent.errors import OperationError
 
 T = TypeVar("T")
-# A line that is in more places is no better to begin a search with than the text of the whole file.
-_COMMON = 500
+# Lines that are compared for one search; more are in a file of like lines alone.
+_WORK_LIMIT = 5_000_000
 # So many lines are parsed to judge the edits of one file: a second's worth. Of more no parser says anything.
 _PARSED_LINES = 150_000
 
@@ -29,8 +30,6 @@ class FileLines(list[str]):
         super().__init__(lines)
         self._facts: dict[Hashable, object] = {}
         self._states: list[TextState] = []
-        self._common: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
-        """Where was found what is in many places: an edit is looked for in several ways."""
         self._near = 0
         """Where something was found last: the next edit is likely to be below."""
         self._parsed = 0
@@ -48,7 +47,6 @@ class FileLines(list[str]):
             self.bare_counts.update(bare)
             self.bare[start:end] = bare
         self._put_states(start, end, new)
-        self._common.clear()
         self[start:end] = new
 
     def once(self, what: Hashable, work: Callable[["FileLines"], T]) -> T:
@@ -78,17 +76,26 @@ class FileLines(list[str]):
     def bare_counts(self) -> Counter[str]:
         return Counter(self.bare)
 
+    @property
+    def indented(self) -> frozenset[str]:
+        """The lines that are indented, without that."""
+        return self.once(
+            "indented",
+            lambda lines: frozenset(b for a, b in zip(lines, lines.bare, strict=True) if b and a[0] != b[0]),
+        )
+
     def places(self, search: Sequence[str], *, is_bare: bool = False) -> list[int]:
-        """Return where lines are; with `is_bare` whatever blanks are round each, the search having none."""
+        """Return where lines are; with `is_bare` whatever blanks are round each, the search having none.
+
+        OperationError if they are in too many places to look at each.
+        """
         there, counts = (self.bare, self.bare_counts) if is_bare else (self, self.counts)
         wanted = [*search]
         each = [counts.get(line, 0) for line in wanted]
         rarest = each.index(count := min(each))
-        if count > _COMMON:
-            key = is_bare, tuple(wanted)
-            if key not in self._common:
-                self._common[key] = _positions(_framed(there), wanted)
-            return self._common[key]
+        if count * len(wanted) > _WORK_LIMIT:
+            fact = f"each of its lines is in {count:,} places of the file or more"
+            raise OperationError(fact, advice="; add a line that is nowhere else")
         found: list[int] = []
         at, near = -1, self._near if count == 1 else 0
         for _ in range(count):
@@ -101,6 +108,10 @@ class FileLines(list[str]):
                 found.append(start)
         self._near = max(at, 0)
         return found
+
+    def starts(self, search: Sequence[str]) -> list[int]:
+        """Return where lines are, whatever blanks are round each."""
+        return self.places([*map(str.strip, search)], is_bare=True)
 
     # --- what is text in them ----------------------------------------------------------------------
     def state_before(self, index: int, path: str) -> TextState:
@@ -127,26 +138,3 @@ class FileLines(list[str]):
         """Return whether all lines may be parsed once more to judge an edit."""
         self._parsed += len(self)
         return self._parsed <= _PARSED_LINES
-
-
-def _positions(text: str, search: Sequence[str]) -> list[int]:
-    """Return the index of each place where lines are in a framed text: one string search, then counting."""
-    wanted = _framed(search)
-    found: list[int] = []
-    counted, index, at, step = 0, 0, text.find(wanted), 0
-    while at >= 0:
-        index += text.count("\n", counted, at)
-        counted = at
-        found.append(index)
-        # Where they repeat themselves, each place overlaps the last: only what is new in it is compared.
-        if step and text.startswith(wanted[-step:], at + len(wanted)):
-            at += step
-            continue
-        at = text.find(wanted, at + 1)
-        step = at - counted if at - counted <= len(wanted) // 2 else 0
-    return found
-
-
-def _framed(lines: Iterable[str]) -> str:
-    """Return lines as one text, in which a run of whole lines is between two "\\n": they hold none."""
-    return "\n" + "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import MendedLines, ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import BodyEvidence, Preserved, Rule
+from codingagent.model.chat_damage import BodyEvidence, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -57,13 +57,13 @@ def is_alike(one: str, other: str) -> bool:
 def restore(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
     """Return new lines with the tabs that the replaced lines prove; refuse them if indentation is lost."""
     if not any(line.strip() for line in new):
-        return MendedLines(new)
+        return new, ()
     moves = _Moves(new, ground, arrival)
     for rule in RULES if moves.old_leads else RULES[1:]:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    return MendedLines(new)
+    return new, ()
 
 
 def _check_kind_of_part(moves: "_Moves") -> None:
@@ -135,7 +135,7 @@ class _Moves:
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)
         how = "as in the file" if self.ground.lines else "because no such file begins so"
-        return MendedLines(new, (f"{what}: it was restored {how}",))
+        return new, (f"{what}: it was restored {how}",)
 
     def refusal(self, what: str) -> OperationError:
         how = "send this block again in a code block"
@@ -207,13 +207,12 @@ def _lost(moves: _Moves) -> None:
     deepest = max(map(depth, bare), default=9)
     if deepest > 1 or moves.has_kept or moves.is_all_that_changes:
         return
-    is_safe = moves.arrival.in_code or Preserved.INDENTATION in moves.arrival.kept
     below = filter(str.strip, ground.lines[ground.end :] if not moves.old_leads else ())
     there = moves.old_leads or [*map(blanks, (_line_above(ground), next(below, "")))]
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
     is_rewritten = any(map(str.strip, moves.fresh))
-    if is_safe and not (moves.parses is False and (deeper or is_inside)):
+    if moves.arrival.in_code and not (moves.parses is False and (deeper or is_inside)):
         return
     if file_kinds.is_prose(ground.path) or moves.parses:
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.

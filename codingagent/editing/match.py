@@ -1,54 +1,30 @@
 """Find the one place in a file that a SEARCH means, and the lines that REPLACE puts there.
 
-How it works. Each row of `places.RULES` is a way in which lines may differ from those of the file, and
-`chat_damage.ROWS` is what chats do to characters. A search is undone by one of each. The first way that
-fits counts: at one place only, and all that fit must come to the same text. REPLACE came as SEARCH did: it is
-undone alike, or refused where a new line may be meant.
+How it works. Each row of `places.RULES` is a way in which lines may differ from those of the file. The first
+that fits counts, at one place only: for the search as it came, else without all that a chat does to
+characters. REPLACE is then the body of an edit by numbers. A new line in which something would be undone is
+refused: it may be meant.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, elisions, file_kinds, indentation, line_numbers
+from codingagent.editing import body_repair, elisions, file_kinds, indentation
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
-from codingagent.editing.nearest import (
-    EXCERPT_LIMIT_LINES,
-    SHOWN_LINE_CHARACTERS,
-    around,
-    clip,
-    common_ends,
-    nearest,
-    steps,
-)
-from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, SearchEdit, only
+from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, SHOWN_LINE_CHARACTERS, clip, common_ends, nearest
+from codingagent.editing.places import RULES, Found, Place, SearchEdit, fits, only, split
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations
-from codingagent.model.chat_damage import Damage
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import Damage, DamageRow
 from codingagent.model.plain_text import WRITTEN, blanks, joined, with_controls
 
-# --- what may be undone ----------------------------------------------------------------------------
-
-_ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
-# Requests show them so.
-_ROWS.append(chat_damage.DamageRow(Damage.CONTROLS, WRITTEN, with_controls, ""))
-_ROWS.append(chat_damage.DamageRow(Damage.NUMBERS, line_numbers.OURS, line_numbers.without, ""))
-# Of several extents of one damage the widest.
-_TRACE_OF = {row.damage: row.trace for row in reversed(_ROWS)}
-
-
-_Way = tuple[tuple[Damage, ...], Callable[[str], str]]
-
-
-def _ways(sought: SearchEdit) -> list[_Way]:
-    """Return what may be undone in a search: each damage that left a trace, and all of them."""
-    there = [(row.damage, row.undo) for row in _ROWS if any(row.undo(line) != line for line in sought.search)]
-    ways: list[_Way] = [((), str), *(((damage,), undo) for damage, undo in there)]
-    if len(damages := tuple(dict.fromkeys(damage for damage, _ in there))) > 1:
-        ways.append((damages, partial(reduce, lambda line, each: each[1](line), there)))
-    return ways
+# Of several extents of one damage the widest; requests write control characters out.
+_ROWS = [row for row in reversed(chat_damage.ROWS) if row.trace is not chat_damage.LEADING_BLANK]
+_UNDO = {row.damage: row for row in _ROWS if row.damage is not Damage.UNDERSCORES}
+_UNDO[Damage.CONTROLS] = DamageRow(Damage.CONTROLS, WRITTEN, with_controls, "")
 
 
 # --- the one place ---------------------------------------------------------------------------------
@@ -56,25 +32,32 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     """Return the one place where a search is meant to be, else OperationError."""
     if not sought.search:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
-    file = File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search) if lead else sought.search
-    if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
+    if bare != sought.search and all(map(lines.places, (bare, sought.search))):
         raise OperationError(
             f"{sought.label} matches both with the indentation of its tags and without it",
             advice="; send it again with its tags at the start of a line",
         )
-    for rule in AS_IT_CAME:
-        if places := file.places(rule, sought.search):
-            place = only(lines, sought.label, places)
-            return _as_it_came(lines, sought, place, is_shifted=rule is AS_IT_CAME[-1])
-    if any(map(str.strip, sought.search)) and (found := _mended(file, sought)) is not None:
-        return found
+    for said, rows in _readings(sought):
+        for rule in RULES:
+            if places := fits(lines, rule, said.search):
+                place = only(lines, sought.label, places)
+                if rows:
+                    _check_fresh(lines, sought, place, rows)
+                    damages = dict.fromkeys(row.damage.value for row in rows)
+                    place = replace(place, note=f"matched after undoing {' and '.join(damages)}")
+                found = _replacement(lines, said, place, is_retabbed=rule is RULES[-1])
+                undone = frozenset(row.damage for row in rows)
+                # What escapes all has escaped these, too.
+                return replace(
+                    found, undone=undone | ({Damage.UNDERSCORES} if Damage.ESCAPES in undone else undone)
+                )
     what, how = "not found", "; copy its lines exactly as the file has them"
     detail: str | Callable[[], str] = partial(nearest, lines, [*sought.search])
     part = sought.search[0].strip() if len(sought.search) == 1 else ""
     is_indented = any(line[:1].isspace() for line in sought.search)
-    is_flat = not (is_indented or file.indented.isdisjoint(sought.search))
+    is_flat = not (is_indented or lines.indented.isdisjoint(sought.search))
     long = (i for i, line in enumerate(lines) if part and len(line) > SHOWN_LINE_CHARACTERS and part in line)
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = clip(sought.search[at].strip())
@@ -94,16 +77,58 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     raise OperationError(f"{sought.label} {what}", detail, advice=how)
 
 
-def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifted: bool) -> Found:
-    """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
-    old = frozenset(sought.search)
-    _check_trail(sought, place, set(sought.replace) - old)
-    new, same = tuple(map(place.change, sought.replace)), common_ends(sought.search, sought.replace)
+def _readings(sought: SearchEdit) -> Iterator[tuple[SearchEdit, Sequence[DamageRow]]]:
+    """Yield an edit as it came, then without each damage to its characters, then without all of them."""
+    yield sought, ()
+    if sought.arrival is None:
+        return
+    there = [row for row in _UNDO.values() if any(row.undo(line) != line for line in sought.search)]
+    for rows in (*([row] for row in there), *[there] * (len(there) > 1)):
+        search, new = sought.search, sought.replace
+        for row in rows:
+            search, new = _without(row, search), _without(row, new)
+        if any(map(str.strip, search)):
+            yield replace(sought, search=search, replace=new), rows
+
+
+def _without(row: DamageRow, lines: Sequence[str]) -> tuple[str, ...]:
+    """Return lines without a damage; one of citation marks alone goes."""
+    return tuple(undone for line in lines if (undone := row.undo(line)).strip() or not line.strip())
+
+
+def _check_fresh(lines: FileLines, sought: SearchEdit, place: Place, rows: Iterable[DamageRow]) -> None:
+    """Refuse what is undone in a new line if the like is in the file, so that it may be meant as it came."""
+    came = "\n".join(sought.search)
+    for line in {*sought.replace} - {*sought.search}:
+        for row in rows:
+            marks = {found[0] for found in row.trace.finditer(line)}
+            is_doubtful = any(map(lines.has, marks))
+            if row.damage is Damage.ESCAPES:
+                proven = {r"\_", r"\*", r"\[", r"\]", *(found[0] for found in row.trace.finditer(came))}
+                is_doubtful |= bool(marks - proven)
+            elif row.damage is Damage.ENTITIES:
+                is_doubtful |= bool(marks) and lines.has(row.trace) and "&amp;" not in came
+            if is_doubtful:
+                there = lines[place.start : place.start + place.count]
+                raise _in_doubt(sought, f"with {row.damage.value} that might be intended", there)
+
+
+def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retabbed: bool) -> Found:
+    """Return what is to take the place of a search: REPLACE is the body of an edit by numbers."""
+    _check_trail(sought, lines[place.start : place.start + place.count])
+    spared = joined(sought.search)
+    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count, spared)
+    own = indentation.own_indentation(sought.replace, ground) if is_retabbed else {}
+    if False in own.values():
+        raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", ground.replaced)
+    new = tuple(line if i in own else place.change(line) for i, line in enumerate(sought.replace))
+    same = common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
-    path = sought.path
-    if is_shifted and (not sought.is_verbatim or file_kinds.is_prose(path) or file_kinds.is_makefile(path)):
+    is_loose = file_kinds.is_prose(sought.path) or file_kinds.is_makefile(sought.path)
+    if is_loose or not sought.is_verbatim:
         check_flush(sought, place, lines)
+    old = frozenset(sought.search)
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
     if (elided := next((line for line in dots if not lines.counts[line]), None)) is not None:
@@ -111,8 +136,6 @@ def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifte
             f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
             advice="; write all lines that belong there",
         )
-    spared = joined(sought.search)
-    kept = chat_damage.kept_in(spared)
     way = sought.arrival.way
     if way or sought.proven:
         # A chat changes all or none: a character that it would have changed shows that it was not there.
@@ -125,99 +148,27 @@ def _as_it_came(lines: FileLines, sought: SearchEdit, place: Place, *, is_shifte
         sought.arrival,
         lead="",  # what SEARCH was shifted by, REPLACE was, too
         way=way,
-        in_code=sought.is_verbatim or chat_damage.Preserved.INDENTATION in kept,
-        kept=sought.arrival.kept | kept,
+        in_code=sought.is_verbatim or any(map(indentation.is_indented, sought.search)),
     )
-    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count, spared)
-    mended, notes = body_repair.mend_replacement([*new], ground, arrival)
-    if mended != [*new]:
-        new, same = tuple(mended), common_ends(sought.search, mended)
+    mended = body_repair.mend_lines(joined(new), ground, arrival, called="REPLACE")
+    if (lines_meant := (*split(mended.text),)) != new:
+        new, same = lines_meant, common_ends(sought.search, lines_meant)
         if sought.search != tuple(lines[place.start : place.start + place.count]):
             same = (0, 0)
-    return Found(place.start, place.count, new, same, place.note, notes=notes)
+    return Found(place.start, place.count, new, same, place.note, notes=mended.notes)
 
 
-def _mended(file: File, sought: SearchEdit) -> Found | None:
-    """Return the place that fits once a damage is undone, if all that fit come to the same."""
-    ways = _ways(sought)
-    for rule in RULES:
-        results: list[Found] = []
-        # As it came, it has been looked for by these.
-        for damages, undo in ways[1:] if rule in AS_IT_CAME else ways:
-            search = tuple(_each(undo, sought.search))
-            if places := file.places(rule, search):
-                place = only(file.lines, sought.label, places)
-                results.append(_undone(file.lines, sought, search, place, damages, undo))
-        if results:
-            if len({(found.start, found.count, found.new) for found in results}) > 1:
-                raise OperationError(
-                    f"{sought.label} matches once damage by the chat is undone, but REPLACE can then be read"
-                    " in more than one way",
-                    around(file.lines, [(results[0].start + 1, results[0].start + results[0].count)]),
-                    advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
-                )
-            # Escapes, say, of which several extents would do.
-            return replace(results[0], undone=frozenset[Damage]().union(*(each.undone for each in results)))
-    return None
-
-
-def _each(undo: Callable[[str], str], lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines without their damage; one of citation marks alone is none."""
-    pairs = ((line, undo(line)) for line in lines)
-    return (undone for line, undone in pairs if undone.strip() or citations.without(line) == line)
-
-
-def _undone(
-    lines: FileLines,
-    sought: SearchEdit,
-    search: Sequence[str],
-    place: Place,
-    damages: tuple[Damage, ...],
-    undo: Callable[[str], str],
-) -> Found:
-    """Return what REPLACE was before the damage that the place of `search` proves; refuse a line in doubt."""
-    there = lines[place.start : place.start + place.count]
-    old = frozenset(sought.search)
-    fresh = [line for line in sought.replace if line not in old]
-    _check_trail(sought, place, map(undo, fresh))
-    if Damage.NUMBERS in damages and not line_numbers.levels_are_known(search, sought.replace, sought.search):
-        raise _in_doubt(sought, "without a number, whose indentation is unknown", there)
-    for line in fresh:
-        for damage in damages if undo(line) != line else ():
-            if _may_be_meant(damage, line, lines, sought.search):
-                raise _in_doubt(sought, f"with {damage.value} that might be intended", there)
-    new = [*_each(undo, sought.replace)]
-    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count)
-    own = indentation.own_indentation(new, ground) if place.note.endswith("as indentation") else {}
-    if False in own.values():
-        raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", there)
-    new = [place.change(line) if line.strip() and i not in own else line for i, line in enumerate(new)]
-    undoing = f"after undoing {' and '.join(damage.value for damage in damages)}" if damages else ""
-    note = "matched " + ", ".join(filter(None, (undoing, place.note.removeprefix("matched "))))
-    same = common_ends(there, new)
-    return Found(place.start, place.count, tuple(new), same, note, frozenset(damages))
-
-
-def _check_trail(sought: SearchEdit, place: Place, fresh: Iterable[str]) -> None:
-    if place.trail and any(line.strip() and line.endswith(place.trail) for line in fresh):
+def _check_trail(sought: SearchEdit, there: Sequence[str]) -> None:
+    """Refuse spaces at the ends of new lines if the search has them where the file has none."""
+    pairs = zip(there, sought.search, strict=True)
+    came = any(line.strip() and line != line.rstrip() and here == here.rstrip() for here, line in pairs)
+    fresh = {*sought.replace} - {*sought.search}
+    if came and any(line.strip() and line != line.rstrip() for line in fresh):
         raise OperationError(
             f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
             " might be, too",
             advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
         )
-
-
-def _may_be_meant(damage: Damage, line: str, lines: FileLines, search: Sequence[str]) -> bool:
-    """Return whether the like of a new line is in the file, so that it may be meant as it came."""
-    trace, came = _TRACE_OF[damage], "\n".join(search)
-    marks = {found[0] for found in trace.finditer(line)}
-    is_doubtful = any(lines.has(mark) for mark in marks)
-    if damage is Damage.ESCAPES:
-        proven = {r"\_", r"\*", r"\[", r"\]", *(found[0] for found in trace.finditer(came))}
-        is_doubtful = is_doubtful or bool(marks - proven)
-    elif damage is Damage.ENTITIES:
-        is_doubtful = lines.has(trace) and "&amp;" not in came
-    return is_doubtful and bool(marks)
 
 
 def _in_doubt(sought: SearchEdit, what: str, there: Sequence[str]) -> OperationError:
@@ -233,7 +184,7 @@ def check_flush(sought: SearchEdit, place: Place, lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
     It may have been written at the left edge, or each line may have lost its own indentation. Both are the
-    same for lines in the place of as many, or before a known one; after that a level may have ended.
+    same for lines in the place of as many, or before one that stays; after that a level may have ended.
     """
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
     if any(line[0].isspace() for line in both) or not blanks(place.change("x")):
@@ -243,12 +194,7 @@ def check_flush(sought: SearchEdit, place: Place, lines: list[str]) -> None:
     kept = [index for index in new if sought.replace[index] in known]
     if not kept and len(new) <= sum(1 for line in sought.search if line.strip()):
         return
-    alike: set[int] = set()
-    for kind, a, a_end, b, b_end in steps(sought.search, sought.replace):
-        if kind == "replace" and a_end - a == b_end - b:
-            pairs = zip(sought.search[a:a_end], range(b, b_end), strict=True)
-            alike |= {i for old, i in pairs if indentation.is_alike(old, sought.replace[i])}
-    if any(i not in kept and i not in alike and i > max(kept, default=-1) for i in new):
+    if any(i not in kept and i > max(kept, default=-1) for i in new):
         what = "whose indentation is unknown, because SEARCH has lost its own"
         raise _in_doubt(sought, what, lines[place.start :][: place.count])
 

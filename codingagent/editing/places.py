@@ -15,8 +15,6 @@ from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import blanks, plural
 
 SHOWN_PLACES = 3
-# Lines that are compared for one search; more are in a file of like lines alone.
-_WORK_LIMIT = 500_000
 _MORE_LINES = "add surrounding lines until it matches one"
 
 
@@ -36,16 +34,11 @@ class SearchEdit(Struct, frozen=True):
     """The file's name, which shows what it may hold."""
 
 
-class Span(Struct, frozen=True):
-    """Some lines of a file: the index of the first, and how many."""
+class Found(Struct, frozen=True):
+    """The index of the first of some lines of a file, how many, and what is to take their place."""
 
     start: int
     count: int
-
-
-class Found(Span, frozen=True):
-    """A place, and what is to take it."""
-
     new: tuple[str, ...]
     same: tuple[int, int]
     """How many new lines at the head and at the tail are the old ones, to the byte."""
@@ -63,10 +56,19 @@ def split(text: str) -> list[str]:
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
-S = TypeVar("S", bound=Span)
+class Place(Struct, frozen=True):
+    """Where a search fits: its first line and how many; how a line of REPLACE is to be changed to fit too."""
+
+    start: int
+    count: int
+    note: str = ""
+    change: Callable[[str], str] = str
 
 
-def only(lines: list[str], label: str, places: list[S], advice: str = _MORE_LINES) -> S:
+P = TypeVar("P", bound=Place)
+
+
+def only(lines: list[str], label: str, places: list[P], advice: str = _MORE_LINES) -> P:
     """Return the one place of something; refuse several, with the first of them shown."""
     if len(places) == 1:
         return places[0]
@@ -77,15 +79,6 @@ def only(lines: list[str], label: str, places: list[S], advice: str = _MORE_LINE
         around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
         advice=f"; {advice}",
     )
-
-
-class Place(Span, frozen=True):
-    """Where a search fits; how a line of REPLACE is to be changed to fit too."""
-
-    note: str = ""
-    change: Callable[[str], str] = str
-    trail: str = ""
-    """The blanks that each line of the search has at its end beyond those of the file."""
 
 
 Fit = tuple[str, Callable[[str], str]] | None
@@ -168,47 +161,15 @@ RULES: tuple[FitRule, ...] = (
 AS_IT_CAME = RULES[:3]
 
 
-class File:
-    """The lines of a file, and where a search may be in it: up to blanks round each line."""
-
-    def __init__(self, lines: FileLines) -> None:
-        self.lines = lines
-
-    @property
-    def known(self) -> frozenset[str]:
-        return self.lines.once("bare", lambda lines: frozenset(lines.bare))
-
-    @property
-    def indented(self) -> frozenset[str]:
-        """The lines that are indented, without that."""
-        return self.lines.once(
-            "indented",
-            lambda lines: frozenset(b for a, b in zip(lines, lines.bare, strict=True) if b and a[0] != b[0]),
-        )
-
-    def starts(self, search: Sequence[str]) -> list[int]:
-        """Return where lines are, whatever blanks are round each."""
-        return self.lines.places([*map(str.strip, search)], is_bare=True)
-
-    def places(
-        self, rule: FitRule, search: Sequence[str], starts: Sequence[int] | None = None
-    ) -> list[Place]:
-        """Return where a search fits by a rule; `starts` are where it is up to blanks, if known."""
-        count = len(search)
-        if rule.run is _exact:
-            return [Place(start, count) for start in self.lines.places(search)]
-        if starts is None:
-            starts = self.starts(search)
-        if len(starts) * count > _WORK_LIMIT or not any(map(str.strip, search)):
-            return []
-        found: list[Place] = []
-        for start in starts:
-            there = self.lines[start : start + count]
-            if (fit := rule.run(there, search)) is None:
-                continue
-            # The blanks that each line of the search has at its end beyond those of the file.
-            both = (each for each in zip(there, search, strict=True) if each[1].strip())
-            ends = ([line[len(line.rstrip()) :] for line in each] for each in both)
-            trails = {b.removeprefix(a) if b.startswith(a) else "" for a, b in ends}
-            found.append(Place(start, count, *fit, trails.pop() if len(trails) == 1 else ""))
-        return found
+def fits(
+    lines: FileLines, rule: FitRule, search: Sequence[str], starts: Sequence[int] | None = None
+) -> list[Place]:
+    """Return where a search fits by a rule; `starts` are where it is up to blanks, if known."""
+    count = len(search)
+    if rule.run is _exact:
+        return [Place(start, count) for start in lines.places(search)]
+    if not any(map(str.strip, search)):
+        return []
+    starts = lines.starts(search) if starts is None else starts
+    found = ((start, rule.run(lines[start : start + count], search)) for start in starts)
+    return [Place(start, count, *fit) for start, fit in found if fit is not None]

@@ -9,11 +9,11 @@ import hashlib
 import re
 import warnings
 from bisect import bisect_left, bisect_right
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.editing import newer_syntax
 from codingagent.editing.nearest import common_ends
 from codingagent.model.patterns import lazy_pattern
 
@@ -139,7 +139,7 @@ def _python(text: str) -> SyntaxFault | None:
             try:
                 _parse(text)
             except SyntaxError:
-                if (older := newer_syntax.older_python(text)) == text:
+                if (older := _older_python(text)) == text:
                     raise
                 _parse(older)
     except SyntaxError as fault:
@@ -232,7 +232,7 @@ def _toml(text: str) -> SyntaxFault | None:
     try:
         tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as fault:
-        if newer_syntax.is_newer_toml(text):
+        if _NEWER_TOML.search(text):
             return _UNKNOWN
         found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
         line = int(found[1]) if found else text.count("\n") + 1
@@ -250,3 +250,46 @@ _READERS = {".py": _python, ".toml": _toml, ".json": _json}
 # whole, and again before the next edit; reading it takes longer than all else that is done with it.
 _FAULTS: dict[tuple[str, bytes], SyntaxFault | None] = {}
 _REMEMBERED = 1_000
+
+
+# --- what only newer versions read: a project may be for a newer one than runs this ---
+# A field of a formatted string, with strings of the same quotes in it (PEP 701), and one level of braces.
+_FIELD = r"""\{(?:[^{}"'\n]|"[^"\n]*"|'[^'\n]*'|\{[^{}\n]*\})++\}"""
+_LONG = r"(?:\\.|\{\{|\}\}|" + _FIELD.replace(r"\n", "") + r"|[^\\{}])*?"
+_NEWER_STRINGS = lazy_pattern(
+    rf"""#[^\n]*|(\b(?:[rR]?[fFtT]|[fFtT][rR])(?:\"\"\"{_LONG}\"\"\"|'''{_LONG}'''"""
+    rf"""|"(?:\\.|\{{\{{|\}}\}}|{_FIELD}|[^"\\\n{{}}])*+"|'(?:\\.|\{{\{{|\}}\}}|{_FIELD}|[^'\\\n{{}}])*+'))"""
+    r"""|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""",
+    re.DOTALL,
+)
+# Type parameters and aliases (3.12), several exceptions without parentheses and templates (3.14).
+_NEWER_WORDS = (
+    (lazy_pattern(r"^([ \t]*)type (\w+)(?:\[[^\n]*?\])?(?= *=)", re.MULTILINE), r"\1\2"),
+    (lazy_pattern(r"^([ \t]*(?:async )?(?:def|class) \w+)\[[^\n]*?\](?=[(:])", re.MULTILINE), r"\1"),
+    (lazy_pattern(r"^([ \t]*except\*? )([\w.]+(?:, *[\w.]+)+)(?=:)", re.MULTILINE), r"\1(\2)"),
+    (lazy_pattern(r"\b[tT]([rR]?[\"'])"), r"f\1"),
+    (lazy_pattern(r"^([ \t]*)lazy (?=import |from )", re.MULTILINE), r"\1"),
+)
+# TOML 1.1: inline tables of several lines, a comma at their end, escapes, times without seconds.
+_NEWER_TOML = lazy_pattern(r"\{[^{}\"']*\n|,\s*\}|\\[ex]|(?<![\d:.])\d\d:\d\d(?![\d:])")
+
+
+def _older_python(text: str) -> str:
+    """Return Python as versions before 3.12 read it; of formatted strings only their place is left."""
+
+    def older(found: re.Match[str]) -> str:
+        lines = "\n" * found[0].count("\n")
+        return found[0] if found[1] is None else f'"""{lines}"""'
+
+    text = text if _nests_strings() else _NEWER_STRINGS.sub(older, text)
+    for pattern, words in _NEWER_WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
+@cache
+def _nests_strings() -> bool:
+    """Return whether this Python reads the quotes of a formatted string in it, as 3.12 and later do."""
+    with contextlib.suppress(SyntaxError):
+        return bool(compile("""f'{a['b']}'""", "", "eval"))
+    return False

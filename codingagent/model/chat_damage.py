@@ -46,22 +46,6 @@ class Damage(Enum):
     CITATIONS = "citation marks"
     DIRECTION = "direction marks"
     CONTROLS = "control characters written out"
-    NUMBERS = "copied line numbers"
-
-
-class Preserved(Enum):
-    """What a chat takes from all of a text, or from nothing of it: one trace shows that it is there."""
-
-    INDENTATION = lazy_pattern(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
-    LINES = lazy_pattern(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
-
-
-def kept_in(text: str) -> frozenset[Preserved]:
-    """Return what a text shows not to have been taken from it."""
-    # An expression for what is not there costs more than all else that is read of a text.
-    kinds = [Preserved.LINES] if text.startswith("\n") or "\n\n" in text else []
-    kinds += [Preserved.INDENTATION] if "  " in text or "\t" in text else []
-    return frozenset(kept for kept in kinds if kept.value.search(text))
 
 
 Channel = frozenset[Damage]
@@ -77,8 +61,7 @@ class BodyEvidence(Struct, frozen=True):
     every line of the text has too: it may be the chat's or the text's own. `is_moved` means that
     all above it is indented this way. `in_code` means that it came in a code block, where spaces
     are not lost; `is_spaced` that a blank line follows every line of the answer; `is_one_line` that
-    it is on one line with its tags. `kept` is what the bodies before it prove to have arrived
-    unchanged.
+    it is on one line with its tags.
     """
 
     way: Channel = UNHARMED
@@ -87,7 +70,6 @@ class BodyEvidence(Struct, frozen=True):
     in_code: bool = False
     is_spaced: bool = False
     is_one_line: bool = False
-    kept: frozenset[Preserved] = frozenset()
 
 
 AS_IT_IS = BodyEvidence()

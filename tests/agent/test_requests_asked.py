@@ -173,15 +173,15 @@ def test_operations_to_be_sent_again_are_named_in_json_too(tmp_path: Path) -> No
     assert lines[2:] == ["Then run again what failed after them:", "  exit 4"]
 
 
-def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
-    """Design, truncation: what may need the missing block is sent again behind it, but for the end."""
+def test_what_follows_a_half_answer_is_sent_again_behind_it(tmp_path: Path) -> None:
+    """Design, truncation: it may need the missing block."""
     with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         header = f'[REPLY session="{live.session_id}" sequence="1"]\n'
         live.answer(f'{header}[CREATE_FILE path="b.py"]\nfirst line of it\nsecond li')
         text = live.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")
         assert not (live.workspace / "ran").exists()
-    assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
-    assert "and then those; its DONE was not accepted" in text
+    assert "not executed: RUN_COMMAND at line 3, DONE at line 6; send" in " ".join(text.split())
+    assert "again from its start, and then those" in text
 
 
 @pytest.mark.parametrize("fails", ["", EDIT])

@@ -27,39 +27,31 @@ CONFLICT = "<<<<<<< HEAD\nb = 2\n=======\nb = 3\n>>>>>>> topic\n"
 
 def refusal(whole: CreateFile, old: str | None) -> str:
     with pytest.raises(OperationError) as fault:
-        answer_checks.edit_meant(whole, old)
+        answer_checks.check_no_edits(whole, old)
     return fault.value.reason
 
 
 # --- text full of markers --------------------------------------------------------------------------
 
 
-@each_row("path, spelling", itertools.product(["a.py", "a.go", "a.txt"], SPELLINGS))
-def test_a_file_of_nothing_but_edits_is_an_edit(path: str, spelling: tuple[str, str, str]) -> None:
-    """It never takes the place of the file; whether it fits, the file on disk says."""
-    opening, middle, closing = spelling
-    text = f"\n{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n\n"
-    if opening.startswith("  ") and path == "a.txt":
-        text = text.replace("  ", "")  # in documentation four blanks are an example
-    meant = answer_checks.edit_meant(CreateFile(path, text), OLD)
-    assert meant == EditFile(path, (Replacement("b = 2\n", "b = 3\n"),))
-
-
 @each_row("path, spelling", itertools.product(["a.go", "notes.md", "a.py"], SPELLINGS[:-1]))
-def test_edits_among_other_lines_are_asked_for_again(path: str, spelling: tuple[str, str, str]) -> None:
-    """Half a file and half an edit is neither."""
+@each_row("before", ["", "\n", "a = 1\n"])
+def test_edits_in_place_of_a_file_are_asked_for_again(
+    path: str, spelling: tuple[str, str, str], before: str
+) -> None:
+    """They never take the place of the file, be they all of the text or among other lines."""
     opening, middle, closing = spelling
-    text = f"a = 1\n{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n"
+    text = f"{before}{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n"
     reason = refusal(CreateFile(path, text), OLD)
-    assert reason.startswith(f"The body contains an edit, {opening} at its line 2, and line 1 is outside")
+    line = 1 + bool(before)
+    assert reason.startswith(f"The body contains an edit, {opening} at its line {line}; such text never")
     assert 'send it with until="TOKEN"' in reason
 
 
 def test_edits_that_lack_a_marker_or_a_file_are_asked_for_again() -> None:
-    """There is nothing that they could be applied to, or no way to tell how."""
     broken = MARKED.replace("=======\n", "")
-    assert "at its line 1, and it has no line =======; " in refusal(CreateFile("a.py", broken), OLD)
-    assert "and there is no such file to edit; " in refusal(CreateFile("a.py", MARKED), None)
+    for text, old in ((broken, OLD), (MARKED, None)):
+        assert "at its line 1; such text never" in refusal(CreateFile("a.py", text), old)
 
 
 @each_row(
@@ -81,7 +73,7 @@ def test_edits_that_lack_a_marker_or_a_file_are_asked_for_again() -> None:
 )
 def test_markers_that_are_meant_are_text(whole: CreateFile, old: str | None) -> None:
     """A clean answer is taken to the byte: the file, its grammar or the answer shows that it is one."""
-    assert answer_checks.edit_meant(whole, old) is None
+    answer_checks.check_no_edits(whole, old)
 
 
 # --- files that could be parsed --------------------------------------------------------------------

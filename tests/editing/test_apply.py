@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, blank_lines, file_kinds, nearest, places, syntax_check
+from codingagent.editing import apply, body_rules, file_kinds, nearest, places, syntax_check
 from codingagent.editing.apply import Edited
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
@@ -305,7 +305,7 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
     [
         (file_kinds.lines_of_text, 0),
         (syntax_check.parses, 0),
-        (blank_lines._runs, 20),  # noqa: SLF001
+        (body_rules._runs, 20),  # noqa: SLF001
         (vars(ReplacedLines)["known"].fget, 0),
     ],
 )
@@ -348,10 +348,9 @@ def test_lines_are_found_wherever_they_are_also_where_they_overlap() -> None:
         unit = luck.choices("ab", k=luck.randint(1, 3))
         text = [*(unit * 6), *luck.choices("ab", k=luck.randint(0, 6)), *(unit * 4)]
         search = (unit * 4)[: luck.randint(1, 9)]
-        found = [place.start for place in places.File(FileLines(text)).places(places.RULES[0], search)]
+        found = [place.start for place in places.fits(FileLines(text), places.RULES[0], search)]
         assert found == [at for at in range(len(text)) if text[at : at + len(search)] == search]
     with cpu_below(20):
-        lines = "same\n" * 40_000
-        apply.apply((Replacement(lines, "other\n" * 20_000),), lines, path="a.txt")
-        with pytest.raises(OperationError, match="matches 20001 places"):
-            apply.apply((Replacement("same\n" * 20_000, "x\n"),), lines, path="a.txt")
+        for count in (20_000, 40_000):
+            with pytest.raises(OperationError, match="is in 40,000 places of the file or more; add a line"):
+                apply.apply((Replacement("same\n" * count, "x\n"),), "same\n" * 40_000, path="a.txt")

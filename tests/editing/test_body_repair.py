@@ -100,17 +100,17 @@ def test_damaged_markers_are_read(markers: tuple[str, str, str]) -> None:
 def test_a_body_with_readable_markers_is_not_looked_into() -> None:
     """Its text may tell of markers in another form."""
     body = "<<<<<<< SEARCH\n**=======**\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n"
-    _, read = body_repair.mend_replacements(body, apply.read_replacements)
-    assert read == body_repair.Body(body)
+    (_, notes) = body_repair.mend_replacements(body, apply.read_replacements)
+    assert notes == ()
 
 
 def test_markers_in_entities_show_what_became_of_the_body() -> None:
     """What encodes one < encodes all of them, once; quotes may be spared."""
     plain = '<<<<<<< SEARCH\nif a < "b":\n=======\nif a > "&lt;":\n>>>>>>> REPLACE\n'
     body = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    _, mended = body_repair.mend_replacements(body, apply.read_replacements)
-    assert mended.text == plain
-    assert mended.notes
+    mended, notes = body_repair.mend_replacements(body, apply.read_replacements)
+    assert mended == apply.read_replacements(plain)
+    assert notes
     nameless = body.replace("&amp;lt;", "https://a.org/?q=1&lt;=3")
     for lost in (body.replace("a &lt;", "a <"), nameless):
         with pytest.raises(OperationError, match="entities"):

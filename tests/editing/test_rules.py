@@ -12,7 +12,7 @@ from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Rule
 from codingagent.model.operations import Replacement
-from codingagent.protocols.tags import repair, tag_lines
+from codingagent.protocols.tags import block_repair, repair
 from tests.rows import each_row
 
 REPAIRS = Path(__file__).parents[2] / "codingagent" / "docs" / "repairs.md"
@@ -113,7 +113,7 @@ def test_the_help_page_has_each_rule() -> None:
     """And no name means two rules in one table."""
     page = REPAIRS.read_text("utf-8")
     tables: list[Iterable[Rule[Any]]] = [BODY_RULES, indentation.RULES, MATCHING]
-    tables += [repair.RULES, tag_lines.RULES]
+    tables += [repair.RULES, block_repair.RULES]
     for rules in tables:
         names = [rule.name for rule in dict.fromkeys(rules)]
         assert [name for name in names if f"\n| {name} |" not in page.replace("\\<", "<")] == []
@@ -123,7 +123,7 @@ def test_the_help_page_has_each_rule() -> None:
 def test_each_repair_says_what_it_was_seen_in() -> None:
     """Damage that nobody has seen is asked for again, not mended."""
     page = REPAIRS.read_text("utf-8")
-    tables: list[Iterable[Rule[Any]]] = [repair.RULES, tag_lines.RULES, BODY_RULES, indentation.RULES]
+    tables: list[Iterable[Rule[Any]]] = [repair.RULES, block_repair.RULES, BODY_RULES, indentation.RULES]
     for rules in tables:
         for rule in dict.fromkeys(rules):
             row = page.replace("\\<", "<").partition(f"\n| {rule.name} |")[2].partition("\n")[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import BodyEvidence, Damage, Preserved
+from codingagent.model.chat_damage import BodyEvidence, Damage
 from codingagent.model.operations import Diff, DiffHunk, FileEnd, LineRange, Replacement
 from tests import golden
 from tests.rows import each_row
@@ -64,8 +64,7 @@ def _arrival(came: dict[str, Any] | None) -> BodyEvidence | None:
     if came is None:
         return None
     way = frozenset(Damage[name] for name in came.get("way", ()))
-    kept = frozenset(Preserved[name] for name in came.get("kept", ()))
-    return BodyEvidence(**{**came, "way": way, "kept": kept})
+    return BodyEvidence(**{**came, "way": way})
 
 
 def _changes(old: str, new: str) -> str:

@@ -3,25 +3,24 @@
 How it works. The strict grammar (`scanner`) has read the text. Where a tag is outside of all blocks in a
 damaged form, or a block is doubtful (unclosed, unreadable, or holding what may be another tag), the lines
 that name a command are looked at one by one: a line that is one of our tags once its damage is undone
-(`tag_lines`) becomes that tag. Closed blocks that the grammar had no doubt about are never looked into.
+(`RULES`) becomes that tag. Closed blocks that the grammar had no doubt about are never looked into.
 Damage to whole blocks is undone for their bodies too where the two tags prove it; what the tags prove else of
 each body is its arrival.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterator
+from itertools import islice, takewhile
 
 from msgspec import Struct, field
 
-from codingagent.model import chat_damage, commands
-from codingagent.model.chat_damage import BodyEvidence, Damage, Preserved
+from codingagent.model import chat_damage, citations, commands
+from codingagent.model.chat_damage import BodyEvidence, Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags import scanner, tag_blocks, tag_lines
+from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block, Scan
-from codingagent.protocols.tags.tag_lines import Tag
 
 # Longer lines are not tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
@@ -36,6 +35,88 @@ _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MUL
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 
 
+# --- one line as a tag --------------------------------------------------------------------------------
+# Each row undoes one thing that chats do to a tag. They are tried in order, each on top of those before it,
+# until the line reads as the grammar has it. A line that never does is not a tag.
+_HEAD = lazy_pattern(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
+_CLOSING = lazy_pattern(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
+_NAMES = (*commands.HAS_BODY, "REPLY", "END")
+_JOINT = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
+# A command's name, whatever became of its `_`.
+_MENTION = lazy_pattern(f"(?:{'|'.join(_NAMES).replace('_', _JOINT)})(?![A-Za-z0-9])")
+SAID = "the chat changed the tag, and it was read as meant: {what}"
+
+
+RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
+    Rule(damage.value, SAID, undo)
+    for damage, undo in (
+        (Damage.DIRECTION, lambda text: chat_damage.TURN.sub("", text)),
+        (Damage.CITATIONS, citations.off_tag),
+        (Damage.BLANKS, chat_damage.with_plain_blanks),
+        (Damage.ENTITIES, chat_damage.without_entities),
+        # A chat that escapes all has escaped the bracket, too.
+        (
+            Damage.UNDERSCORES,
+            lambda tag: chat_damage.without_underscore_escapes(tag) if tag[:1] == "[" else tag,
+        ),
+        (Damage.ESCAPES, chat_damage.without_escapes),
+        (Damage.QUOTES, chat_damage.with_straight_quotes),
+    )
+)
+
+
+class _Tag(Struct, frozen=True):
+    """A line that is one of our tags once its damage is undone.
+
+    `way` is the damage to its characters that was undone; it is empty for a tag as it should be.
+    """
+
+    start: int
+    end: int
+    text: str
+    name: str
+    is_closing: bool
+    way: Channel
+
+    @property
+    def is_one_line(self) -> bool:
+        return self.text.endswith(f"[/{self.name}]") and not self.is_closing
+
+
+def _tag_of(text: str, start: int, end: int) -> _Tag | None:
+    """Return the line between two offsets as the tag that it is; None if it is not a tag."""
+    line = text[start:end].rstrip().lstrip(" \t")
+    if line[-1:].isalnum() and line[-1:].isascii() and "cite" not in line:
+        return None  # no damage ends so: none of the rules need be tried
+    done: list[str] = []
+    head = _head(line)
+    for rule in () if head is not None else RULES:
+        undone = rule.run(line).strip(" \t")
+        if undone == line:
+            continue
+        line = undone
+        done.append(rule.name)
+        if (head := _head(undone)) is not None:
+            break
+    if head is None:
+        return None
+    return _Tag(start, end, line, head[2], bool(head[1]), frozenset(map(Damage, done)))
+
+
+def _head(text: str) -> re.Match[str] | None:
+    """Return the start of a tag as the grammar has it, with nothing after it; None if it is not one."""
+    head = _HEAD.match(text)
+    if head is None or head[2] not in _NAMES:
+        return None
+    if head[1]:
+        return head if _CLOSING.fullmatch(text) else None
+    is_tag = scanner.is_opening(text, head.end()) or (
+        text.endswith(f"[/{head[2]}]") and scanner.is_opening(text.partition("]")[0] + "]", head.end())
+    )
+    return head if is_tag else None
+
+
+# --- the answer ---------------------------------------------------------------------------------------
 class RepairedAnswer(Struct):
     """An answer, and what was done to make it readable.
 
@@ -121,24 +202,23 @@ def repair(mended: RepairedAnswer) -> None:
 
 class _Mender:
     def __init__(self, mended: RepairedAnswer) -> None:
-        text = mended.text
         self._mended = mended
-        self._text = text
-        self._found = mended.scan
-        self._names = frozenset((*commands.HAS_BODY, "REPLY", "END"))
-        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY))
+        self._text = mended.text
+        self._blocks = mended.scan.blocks
         self._changes: list[tuple[int, int, str]] = []
-        self._said: list[str] = []
-        self._lines = tag_blocks.LineCounter(text)
+        self._lines = tag_blocks.LineCounter(mended.text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._way_before: set[Damage] = set()
+        self._openings: list[_Tag] = []
+        self._closings: dict[tuple[str, bool], list[_Tag]] = {}
+        """The closing tags by their text, and whether they are damaged."""
 
     # --- finding -------------------------------------------------------------------------------
     def is_needed(self) -> bool:
         """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
-        if any(block.is_doubtful or self._is_moved(block) for block in self._found.blocks):
+        if any(block.is_doubtful or self._is_moved(block) for block in self._blocks):
             return True
-        is_damaged = any(tag.way for part in self._found.around for tag in self._tags_in(*part))
+        is_damaged = any(tag.way for part in self._mended.scan.around for tag in self._tags_in(*part))
         return is_damaged or not self._looks_left
 
     def _is_moved(self, block: Block) -> bool:
@@ -150,31 +230,31 @@ class _Mender:
         opening_end = self._text.find("\n", block.start)
         return opening_end > 0 and self._text[opening_end - 1] in " \t"
 
-    def _tags_in(self, start: int, end: int) -> Iterator[Tag]:
+    def _tags_in(self, start: int, end: int) -> Iterator[_Tag]:
         """Yield the lines that are tags, as they should be or damaged, in their order."""
         at = start
-        while self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None:
+        while self._looks_left and (mention := _MENTION.search(self._text, at, end)) is not None:
             self._looks_left -= 1
             self._looked_to = mention.start()
             line = self._text.rfind("\n", 0, mention.start()) + 1
             at = tag_blocks.line_end(self._text, mention.end())
-            if at - line <= _TAG_LIMIT_CHARACTERS and (tag := self._tag(line, at)) is not None:
+            if at - line <= _TAG_LIMIT_CHARACTERS and (tag := _tag_of(self._text, line, at)):
                 yield tag
-
-    def _tag(self, start: int, end: int) -> Tag | None:
-        return tag_lines.tag_of(self._text, start, end, self._names)
 
     # --- mending -------------------------------------------------------------------------------
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
         self._looks_left = _TAG_LIMIT
-        settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
-        gaps = tag_blocks.gaps(settled.values(), len(self._text))
+        gaps = tag_blocks.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
             self._say(f"line {line}: too many tags; damaged ones after this line were not read")
-        closings = _Closings(every)
+        for tag in every:
+            if tag.is_closing:
+                self._closings.setdefault((tag.text, bool(tag.way)), []).append(tag)
+            else:
+                self._openings.append(tag)
         inside = -1
         for index, tag in enumerate(every):
             if tag.start < inside or tag.is_closing:
@@ -182,8 +262,8 @@ class _Mender:
             if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
                 self._put(tag)
             else:
-                inside = self._put_block(tag, closings, every[index + 1 : index + 2])
-        for block in self._found.blocks:
+                inside = self._put_block(tag, every[index + 1 : index + 2])
+        for block in self._blocks:
             if not block.is_doubtful and self._is_moved(block):
                 self._move(block)
         parts: list[str] = []
@@ -192,19 +272,17 @@ class _Mender:
             parts += (self._text[at:start], new)
             at = end
         self._mended.change("".join((*parts, self._text[at:])))
-        self._mended.notes += self._said
 
-    def _put_block(self, tag: Tag, closings: "_Closings", following: list[Tag]) -> int:
+    def _put_block(self, tag: _Tag, following: list[_Tag]) -> int:
         """Mend one block; return the offset after it, up to which all is body."""
-        close = self._choose(tag, closings)
+        close = self._choose(tag)
         if close is None:
             return self._put_unclosed(tag, following)
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
         may_hold = not tag.way or tag_blocks.until_of(tag.text) is not None
-        inside = () if may_hold else closings.openings(tag.end, close.start)
-        alike = (each for each in inside if each.way == tag.way)
-        inner = next((each for each in alike if each.name not in ("REPLY", "END")), None)
+        inside = () if may_hold else self._opened(tag.end, close.start)
+        inner = next((t for t in inside if t.way == tag.way and t.name not in ("REPLY", "END")), None)
         if inner is not None:
             where = f"{inner.text} opens in it, at line {self._lines.of(inner.start)}"
             self._doubt(tag, f"{where}, so a closing tag may be missing")
@@ -213,11 +291,12 @@ class _Mender:
         self._look_at_body(tag, close)
         return close.end
 
-    def _choose(self, tag: Tag, closings: "_Closings") -> Tag | None:
+    def _choose(self, tag: _Tag) -> _Tag | None:
         """Return the line that closes a block, or None if none certainly does."""
         closing = tag_blocks.closing_tag(tag.name, tag_blocks.until_of(tag.text))
-        strict = closings.next(closing, tag.end, damaged=False)
-        damaged = closings.next(closing, tag.end, damaged=True)
+        strict, damaged = (
+            self._closed(closing, tag.end, is_damaged=is_damaged) for is_damaged in (False, True)
+        )
         if damaged is None or (strict is not None and strict.start < damaged.start):
             return strict
         if tag.way:
@@ -225,7 +304,7 @@ class _Mender:
         # The opening came whole and this did not. With a whole one after it, this is text, unless
         # another block begins in between: then the whole one may be that block's.
         if strict is not None:
-            if any(True for _ in closings.openings(damaged.end, strict.start)):
+            if any(True for _ in self._opened(damaged.end, strict.start)):
                 line = self._lines.of(damaged.start)
                 self._doubt(tag, f"{damaged.text} is in it in another form, at line {line}")
             return strict
@@ -234,18 +313,26 @@ class _Mender:
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
         return damaged if damaged.way <= self._way_before | _UNSEEN else None
 
-    def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
+    def _closed(self, closing: str, offset: int, *, is_damaged: bool) -> _Tag | None:
+        found = self._closings.get((closing, is_damaged), [])
+        index = bisect_left(found, offset, key=lambda tag: tag.start)
+        return found[index] if index < len(found) else None
+
+    def _opened(self, start: int, end: int) -> Iterator[_Tag]:
+        first = bisect_left(self._openings, start, key=lambda tag: tag.start)
+        return takewhile(lambda tag: tag.start < end, islice(self._openings, first, None))
+
+    def _put_unclosed(self, tag: _Tag, following: list[_Tag]) -> int:
         if not tag.way:
             return len(self._text)
         is_last = all(each.name == "END" for each in following)
         if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
             self._put(tag)
             return len(self._text)
-        line = self._lines.of(tag.start)
-        self._say(f"line {line}: {tag.text} has no closing tag: read as prose")
+        self._say(f"line {self._lines.of(tag.start)}: {tag.text} has no closing tag: read as prose")
         return tag.end
 
-    def _put(self, tag: Tag, about: Tag | None = None) -> None:
+    def _put(self, tag: _Tag, about: _Tag | None = None) -> None:
         if not tag.way:
             return
         self._way_before |= tag.way
@@ -253,10 +340,10 @@ class _Mender:
         for damage in sorted(tag.way, key=[*Damage].index):
             self._mended.ways.setdefault(damage, self._lines.of(tag.start))
             said = self._mended.notes_of.setdefault(self._lines.of((about or tag).start), [])
-            if (note := tag_lines.SAID.format(what=damage.value)) not in said:
+            if (note := SAID.format(what=damage.value)) not in said:
                 said.append(note)
 
-    def _doubt(self, tag: Tag, why: str) -> None:
+    def _doubt(self, tag: _Tag, why: str) -> None:
         self._mended.doubts[self._lines.of(tag.start)] = (
             f"{tag.text} is in doubt: {why}",
             "; if it is intended, send this block again in a code block, each tag on its own line",
@@ -265,13 +352,13 @@ class _Mender:
     # --- bodies that were moved as a whole -----------------------------------------------------
     def _move(self, block: Block) -> None:
         """Look at what was done alike to both tags of a whole block and to every line between."""
-        start, end = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
-        opening = self._tag(start, tag_blocks.line_end(self._text, start))
-        closing = self._tag(end, tag_blocks.line_end(self._text, end))
+        starts = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
+        ends = ((start, tag_blocks.line_end(self._text, start)) for start in starts)
+        opening, closing = (_tag_of(self._text, *each) for each in ends)
         if opening is not None and closing is not None and opening.end < closing.start:
             self._look_at_body(opening, closing)
 
-    def _look_at_body(self, opening: Tag, closing: Tag) -> None:
+    def _look_at_body(self, opening: _Tag, closing: _Tag) -> None:
         """Keep in mind what both tags and each line begin with; doubt a block whose lines all end in blanks.
 
         Whether the indentation is the body's own is for the file on disk to say.
@@ -284,33 +371,9 @@ class _Mender:
         if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
             self._doubt(opening, "spaces end it and each line of its body")
 
-    # --- notes ---------------------------------------------------------------------------------
     def _say(self, note: str) -> None:
-        if len(self._said) < _NOTE_LIMIT and note not in self._said:
-            self._said.append(note)
-
-
-class _Closings:
-    """The tags of an answer: its closing tags by kind, and its openings, each in order."""
-
-    def __init__(self, every: Iterable[Tag]) -> None:
-        self._by_text: dict[tuple[str, bool], list[Tag]] = {}
-        self._openings: list[Tag] = []
-        for tag in every:
-            if tag.is_closing:
-                self._by_text.setdefault((tag.text, bool(tag.way)), []).append(tag)
-            else:
-                self._openings.append(tag)
-
-    def next(self, closing: str, offset: int, *, damaged: bool) -> Tag | None:
-        found = self._by_text.get((closing, damaged), [])
-        index = bisect_left(found, offset, key=lambda tag: tag.start)
-        return found[index] if index < len(found) else None
-
-    def openings(self, start: int, end: int) -> Iterator[Tag]:
-        first = bisect_left(self._openings, start, key=lambda tag: tag.start)
-        rest = (self._openings[index] for index in range(first, len(self._openings)))
-        return takewhile(lambda tag: tag.start < end, rest)
+        if len(self._mended.notes) < _NOTE_LIMIT and note not in self._mended.notes:
+            self._mended.notes.append(note)
 
 
 # --- how each body came -----------------------------------------------------------------------------
@@ -326,12 +389,6 @@ class Arrivals:
         self._first_line_end = tag_blocks.line_end(self._text, first)
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
-        self._kept: dict[int, frozenset[Preserved]] = {}
-        kept: frozenset[Preserved] = frozenset()
-        for block in mended.scan.blocks:
-            self._kept[block.start] = kept
-            if block.name != "MESSAGE" and len(kept) < len(Preserved):
-                kept |= chat_damage.kept_in(block.body)
 
     def of(self, block: Block) -> BodyEvidence:
         """Return how a block's body came, as the tags up to its own show.
@@ -349,7 +406,6 @@ class Arrivals:
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
             is_one_line=self._text.find("\n", block.start, block.end) < 0,
-            kept=self._kept.get(block.start, frozenset()),
         )
 
     def _margin(self, lead: str) -> int:

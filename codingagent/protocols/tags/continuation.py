@@ -159,7 +159,6 @@ class SecondHalf(Struct, frozen=True):
     """The block in words."""
     line: int
     """Where it is closed; or opened, if it `begins` otherwise than before."""
-    attributes: tuple[tuple[str, str], ...] = ()
     begins: bool = False
 
 
@@ -177,15 +176,14 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     arrived = head._replace(body=cut.partition("\n")[2])
     for block in blocks:
         if is_rest(arrived, block):
-            return SecondHalf(head.name, named(head), block.line, head.attributes, begins=True)
+            return SecondHalf(head.name, named(head), block.line, begins=True)
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
         at = found.start()
         if any(block.name == head.name and block.start < at for block in blocks):
             return None
         if not any(block.start <= at < block.end for block in blocks):
-            line_number = text.count("\n", 0, at) + 1
-            return SecondHalf(head.name, named(head), line_number, head.attributes)
+            return SecondHalf(head.name, named(head), text.count("\n", 0, at) + 1)
     return None
 
 

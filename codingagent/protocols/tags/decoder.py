@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model import citations, paths
+from codingagent.model import chat_damage, citations, paths
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
 from codingagent.model.commands import BY_TAG, HAS_BODY, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
@@ -23,6 +23,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
+from codingagent.protocols.tags import block_repair
 from codingagent.protocols.tags.tag_blocks import Block
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
@@ -40,7 +41,12 @@ class _Values:
         self.body = block.body
         self._came = arrival
         self.notes: tuple[str, ...] = ()
-        self.attributes = dict(block.attributes)
+        self.attributes = {name: citations.without(value) for name, value in block.attributes}
+        if self.attributes != dict(block.attributes):
+            self.notes = (block_repair.SAID.format(what=Damage.CITATIONS.value),)
+        if any(map(chat_damage.LINK.fullmatch, self.attributes.values())):
+            how = "; write the bare name, in a code block"
+            raise OperationError("A link is in place of a name in the tag", advice=how)
         if len(self.attributes) < len(block.attributes):
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
             raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
@@ -131,8 +137,8 @@ def _edit_file(values: _Values) -> Operation:
         arrival = values.arrival()
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
-        change, body = body_repair.mend_replacements(values.body, apply.read_replacements)
-        values.notes += body.notes
+        change, notes = body_repair.mend_replacements(values.body, apply.read_replacements)
+        values.notes += notes
         return EditFile(path, change, arrival, unchecked)
     start, end = values.lines()
     if start is None or end is None:

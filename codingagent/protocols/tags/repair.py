@@ -1,7 +1,7 @@
 """Make an answer readable as a chat gave it: undo what is certain, name what is in doubt.
 
 Each row of RULES is about the whole answer and is tried once, in order; the row "damaged tags" is a
-table of its own (`tag_lines`). An answer in which the strict grammar (`scanner`) finds every tag is clean,
+table of its own (`block_repair`). An answer in which the strict grammar (`scanner`) finds every tag is clean,
 and no byte of it is changed. Lines keep their numbers.
 """
 
@@ -9,14 +9,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, tag_lines, turns
+from codingagent.protocols.tags import block_repair, rendered, scanner, tag_blocks, turns
 from codingagent.protocols.tags.block_repair import RepairedAnswer
-from codingagent.protocols.tags.tag_blocks import Block
 
 _THOUGHT = lazy_pattern(
     r"[<◁\[;](/?)((?<=/)details|details(?=[^<]*<summary>[^<]*(?:think|thought|reason))"
@@ -99,22 +96,12 @@ def _blanked(mended: RepairedAnswer, parts: Sequence[tuple[int, int]]) -> _Said:
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
-def _marked_paths(mended: RepairedAnswer) -> None:
-    """Take citation marks off values; doubt a link in place of a name."""
-    found, how = mended.scan, "; write the bare name, in a code block"
-    made: dict[int, Block] = {}
-    for block in found.blocks:
-        if any(chat_damage.LINK.fullmatch(value) for _, value in block.attributes):
-            mended.doubts[block.line] = "a link is in place of a name in its tag", how
-        bare = tuple((name, citations.without(value)) for name, value in block.attributes)
-        if bare != block.attributes:
-            note = tag_lines.SAID.format(what=Damage.CITATIONS.value)
-            made[block.start] = block._replace(attributes=bare, notes=(*block.notes, note))
-        if block.start in made or scanner.CITED in block.notes:
+def _cited(mended: RepairedAnswer) -> None:
+    """Keep in mind which tags had citation marks beside them or in a value: bodies may have others."""
+    for block in mended.scan.blocks:
+        is_cited = any(citations.without(value) != value for _, value in block.attributes)
+        if is_cited or scanner.CITED in block.notes:
             mended.ways.setdefault(Damage.CITATIONS, block.line)
-    if made:
-        blocks = tuple(made.get(block.start, block) for block in found.blocks)
-        mended.scan = replace(found, blocks=blocks)
 
 
 def _encoded_markers(mended: RepairedAnswer) -> None:
@@ -129,7 +116,7 @@ RULES: tuple[Rule[Callable[[RepairedAnswer], _Said]], ...] = (
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule("drafts", "what is before the final channel was ignored{drafts}", _drafts),
     Rule("damaged tags", "", block_repair.repair),
-    Rule("marked paths", "", _marked_paths),
+    Rule("marked paths", "", _cited),
     Rule("encoded markers", "", _encoded_markers),
     Rule("words of the chat", "", turns.doubt),
     Rule("rendered", "", rendered.doubt),

@@ -428,35 +428,21 @@ def header_of(values: Mapping[str, str]) -> Header:
 
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
-    """Return an answer without what is after the end of a block whose first half does not fit."""
-    before = [i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER]
-    rest = [item for item in reply.items if item.line > half.line]
-    path = dict(half.attributes).get("path")
-
-    def may_need(item: Step | Problem) -> bool:
-        """Files and messages don't need the block; a command may, and so may all that follows it."""
-        if isinstance(item, Problem) or item.kind in (Kind.RUN_COMMAND, Kind.DONE):
-            return True
-        named = {getattr(item.operation, name, None) for name in ("path", "to")}
-        return path is not None and path in named
-
-    first = next((i for i, item in enumerate(rest) if may_need(item)), len(rest))
-    done, rest = rest[:first], rest[first:]
-    behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
+    """Return an answer without a block whose first half does not fit, and without what may need it."""
+    before = (i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER)
+    behind = [f"{item.kind} at line {item.line}" for item in reply.items if item.line > half.line]
     does = "opens it again" if half.begins else "ends it"
     reason = (
         f"{CUT_OFF} {half.name} before, and this answer {does} at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
     )
-    again = f"send {half.name} again from its start"
+    again = f"; send {half.name} again from its start"
     if half.begins:
         again += ', with overwrite="true" if it starts in another way now'
     if behind:
-        reason += f", and what may need it was not executed: {some(behind, _UNUSED_LIMIT)}"
+        reason += f", and what follows it was not executed: {some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
-    if len(behind) < len(rest):
-        again += "; its DONE was not accepted"
-    items = (*before, Problem(Kind(half.command), reason, half.line, advice=f"; {again}"), *done)
+    items = (*before, Problem(Kind(half.command), reason, half.line, advice=again))
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 

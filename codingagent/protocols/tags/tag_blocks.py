@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from codingagent.model.operations import EqualByMeaning
+from msgspec import Struct
+
 from codingagent.model.patterns import lazy_pattern
 
 _UNTIL = lazy_pattern(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
@@ -44,15 +45,13 @@ class Block(NamedTuple):
         return closing_tag(self.name, until_in(self.attributes))
 
 
-class Scan(EqualByMeaning, frozen=True):
+class Scan(Struct, frozen=True):
     """All blocks of an answer in order, and what was around them.
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
     met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
     the text around the blocks is, but for single line ends.
     """
-
-    incidental = ("around", "unread")
 
     blocks: tuple[Block, ...]
     header: Mapping[str, str] | None

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from codingagent.errors import UsageError
 from codingagent.model import commands
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt import guide
@@ -34,6 +35,15 @@ _CONTENTS = lazy_pattern(
     r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$", re.MULTILINE
 )
 _TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
+# What an export in JSON begins with, and has: it has no line of ours, for each of its strings is on one line.
+_EXPORT = lazy_pattern(
+    r"\s*(?:(?:`{3,}|~{3,})[^\n`]*\n\s*)?"
+    r'(?:data: ?)?(?:\{(?!\s*"(?:protocolVersion|operations)")|\[\s*[\[{])'
+)
+_WRITER = lazy_pattern(
+    r'"(?:role|sender|from)"\s*:\s*"(?:assistant|model|user|human|system|gpt|ai|bot)"|\[REPLY\b'
+)
+_LINE_OF_OURS = lazy_pattern(r"^[ \t]*\[/?[A-Z]+(?:_[A-Z]+)?\b", re.MULTILINE)
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.
 _ANSWERS_LIMIT = 12
 # More than that is not put before the word of a tag.
@@ -61,6 +71,12 @@ def last_header(text: str) -> Header | None:
     requests = _requests(text)
     said = () if requests is None else tuple(_said(text, requests))
     return said[-1].header if said else None
+
+
+def check_export(text: str) -> None:
+    """Refuse, with a UsageError, what a chat or an API writes as JSON: a conversation, a response."""
+    if _EXPORT.match(text) and _WRITER.search(text) and not _LINE_OF_OURS.search(text):
+        raise UsageError("it is a chat's export in JSON: copy the answer itself, from [REPLY …] to [END]")
 
 
 def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
