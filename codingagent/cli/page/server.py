@@ -16,6 +16,7 @@ import jinja2
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -274,7 +275,7 @@ class Page:
             if digest_of(data) != digest:
                 raise UsageError("another answer is looked at by now: give this one again")
         else:
-            data = await in_thread(queries.text_in, await request.body(), query.get("name", ""))
+            data = await in_thread(self._given_in, session, query, await request.body())
         if "unsure" in query and not await in_thread(queries.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
@@ -295,12 +296,15 @@ class Page:
         await self._wait_for_answer(home, session)
         return self.said()
 
+    def _given_in(self, session: Session, query: QueryParams, body: bytes) -> bytes:
+        return queries.answer_in(self.desk, session, body, query.getlist("name"), query.getlist("size"))
+
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        name, in_thread = request.query_params.get("name", ""), run_in_threadpool
+        in_thread = run_in_threadpool
         session = await in_thread(self._stories[session_id].state, home, session_id)
-        data = await in_thread(queries.text_in, await request.body(), name)
+        data = await in_thread(self._given_in, session, request.query_params, await request.body())
         await run_in_threadpool(queries.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run([*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"])
