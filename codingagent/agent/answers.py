@@ -23,6 +23,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
+from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
@@ -35,6 +36,7 @@ _FOREIGN = Note(
     "the answer has no operations in the format of PROTOCOL; those in another format were applied",
     ": write operations next time",
 )
+_NO_TEXT = Reply((), None, has_outbox=False, notes=())
 _WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
@@ -56,18 +58,33 @@ class AnswerReader:
         self._mailbox = mailbox
 
     def read(self, data: bytes) -> ReadAnswer | None:
-        """Parse an answer's bytes; return None if they are not text.
+        """Parse an answer's bytes; return None if they are neither text nor files.
 
-        UsageError if they are a chat's export in JSON.
+        UsageError if they are files that can't be taken, or a chat's export in JSON.
         """
-        decoded = _decoded(data)
+        given, session = data, self._context.log.session
+        own, files, notes = list[Step | Problem](), tuple[str, ...](), tuple[str, ...]()
+        if documents.is_zip(data):
+            from codingagent.agent import downloads  # late: most answers are text
+
+            files = self._files()
+            opened = downloads.opened(data, Files(files))
+            given, notes = opened.text, opened.notes
+            own = downloads.items_of(opened, Files(files))
+        decoded = _decoded(given)
         if decoded is None:
             return None
         text, note = decoded
         transcript.check_export(text)
-        found = reply.with_note(self.parse(text), note)
+        found = _NO_TEXT if own and not text else reply.with_note(self.parse(text), note)
+        if own and session.is_asking:
+            found = reply.with_note(found, "files of a zip were left: this request only asks")
+        elif own:
+            items = (*own, *found.items)
+            found = replace(found, items=items, is_bare=False, files=files or ("",))
+        found = replace(found, notes=(*notes, *found.notes))
         said = None if found.header is None else found.header.sequence
-        awaited = self._context.log.session.sequence
+        awaited = session.sequence
         if said is not None and said > awaited:
             note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
@@ -174,6 +191,10 @@ class AnswerReader:
         with contextlib.suppress(OperationError):
             return self._context.workspace.resolved(Spellings(self._context.workspace).of(path)[0])
         return path
+
+    def files(self) -> Files:
+        """Return the files that names in an answer may mean."""
+        return Files(self._files())
 
     def _files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""
@@ -298,10 +319,12 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
     """
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    text = encoding.typed_text(data, "replace")
-    transcript.check_export(text)
-    if not text.strip():
-        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    text = ""
+    if not documents.is_zip(data):
+        text = encoding.typed_text(data, "replace")
+        transcript.check_export(text)
+        if not text.strip():
+            raise UsageError("there is nothing to paste: copy the chat's answer first")
     header = transcript.last_header(tag_blocks.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it takes a third of a second.

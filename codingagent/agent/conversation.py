@@ -96,9 +96,10 @@ class Conversation:
         named = found.header and (found.header.session, found.header.sequence)
         return has_steps and not is_prose and (is_handed or named == awaited)
 
-    def take(self, name: str, *, accept: bool = False, skip: tuple[int, ...] = ()) -> bool:
+    def take(self, name: str, *beside: str, accept: bool = False, skip: tuple[int, ...] = ()) -> bool:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
+        With those `beside` it, if they are single files that a browser saved: all are one answer.
         Return False if it is for another session of this home: it then stays, and that is said.
         `accept` executes it even if it answers another request or was executed already. `skip` are the
         indexes of what the person left out. If the disk fails, the answer is in the inbox or in processed/.
@@ -108,13 +109,16 @@ class Conversation:
         if not self._mailbox.has(name):
             return True
         data = self._mailbox.read(name)
-        if data is not None and (kind := documents.kind_of(data)) is not None:
-            self._reject(name, Objection(f"it is {kind[0]}, not plain text", kind[1]))
-            return True
         try:
+            if data is not None:
+                name, data = self._as_answer(data, name, *beside)
+                if (kind := documents.kind_of(data)) is not None:
+                    self._reject(name, Objection(f"it is {kind[0]}, not plain text", kind[1]))
+                    return True
             answer = None if data is None else self._reader.read(data)
         except UsageError as fault:
-            self._reject(name, Objection(str(fault), _SAVE_AGAIN))
+            for each in filter(self._mailbox.has, (name, *beside)):
+                self._reject(each, Objection(str(fault), _SAVE_AGAIN))
             return True
         if data is None or answer is None:
             self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)
@@ -136,12 +140,17 @@ class Conversation:
         self.write_due(self._execute(answer.reply))
         return True
 
-    def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
+    def rehearsed(self, data: bytes, name: str = "") -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
+
+        `name` is that of its file, which may say which file of the workspace it is.
 
         Its file operations are done to copies of the files that it names; commands are only named, as what
         they do is not known. What depends on other files may be judged otherwise in the end.
         """
+        from codingagent.agent import downloads
+
+        data = downloads.as_answer([(name, data)], self._reader.files)
         answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")
@@ -165,6 +174,16 @@ class Conversation:
                 yield _rehearsed(context, index, item, commands, edits)
                 if isinstance(item, Step) and isinstance(item.operation, RunCommand):
                     commands += (index + 1,)
+
+    def _as_answer(self, data: bytes, name: str, *beside: str) -> tuple[str, bytes]:
+        """Return the name and the bytes of an answer; files of the workspace are packed as one first."""
+        if b"[REPLY" in data and not beside:
+            return name, data
+        from codingagent.agent import downloads  # late: most answers are text
+
+        others = [(each, self._mailbox.read(each) or b"") for each in beside]
+        made = downloads.as_answer([(name, data), *others], self._reader.files)
+        return (name, data) if made is data else (self._mailbox.replace([name, *beside], made), made)
 
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""

@@ -13,7 +13,7 @@ from codingagent.agent.plan import OperationRequest, Plan
 from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import encoding, events, paths, plain_text
+from codingagent.model import encoding, events, paths, plain_text, results
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.notices import FileChanged
 from codingagent.model.observations import Seen, digest_of
@@ -29,7 +29,7 @@ from codingagent.model.operations import (
 from codingagent.model.plain_text import Note, parted
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
-_THERE_ALREADY = "the file already has exactly this content: nothing to do"
+_NOT_CHANGED = "it is as the chat was shown it, and the user changed it since: left as it is"
 _GONE_ALREADY = "there is no such file: nothing to do"
 _FOREIGN = Ask(
     ("format.foreign",),
@@ -89,7 +89,7 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
             raise OperationError(
                 f"File '{path}' already exists", advice="; set overwrite to true, or name another path"
             )
-        event = events.FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
+        event = events.FileCreated(path, len(seen.data), replaced=True, notes=(results.THERE_ALREADY,))
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
     if not exists:
         paths.check_new_name(path, workspace.exists)
@@ -223,6 +223,12 @@ def _write(
     assert isinstance(order.operation, FileOperation), "it changes a file"
     placeholders.check_values(context.secrecy.vault, order.operation, order.names, new)
     known = _stale_digest(context, change)
+    if order.foreign != "no" and change.seen is not None and data is not None:
+        # It was packed along, as it is, or as the chat was shown it.
+        is_same = data == change.seen.data
+        if is_same or (known is not None and digest_of(data) == known):
+            note = results.THERE_ALREADY if is_same else _NOT_CHANGED
+            return events.FileCreated(path, len(change.seen.data), replaced=True, notes=(note,))
     if known is not None:
         if (refused := _refusal(context, order, change, known)) is not None:
             return refused
@@ -308,6 +314,12 @@ def _doubts(context: Context, order: OperationRequest, change: _Change) -> Itera
         yield Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
     if order.foreign == "no" or (seen is not None and data == seen.data):
         return
+    if is_replaced and chat is not None and change.path not in chat.shown_in_part | chat.known.keys():
+        reason = f"the chat was never shown '{path}', and replaces all of it"
+        yield Ask(("format.unseen",), (reason,), (f"'{path}' may be replaced unseen",))
+    if isinstance(order.operation, CreateFile) and isinstance(order.operation.content, bytes):
+        reason = f"'{path}' is no text, and has {len(order.operation.content):,} bytes"
+        yield Ask(("format.binary",), (reason,), ("files of an answer that are no text",))
     if order.foreign == "asked":
         yield _FOREIGN
     old, new = 0 if seen is None else len(seen.data), len(data or b"")

@@ -29,7 +29,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HomeLock
-from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, is_bare
 from codingagent.workspace.programs import own_path, persons_path, quoted_path
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Inbox:
         self._others: dict[str, InboxFile] = {}
         self._named: set[EarlierFile] = set()
         self._looks: dict[str, InboxFile] = {}
+        self._found: list[InboxFile] = []
         self._hints: dict[str, Hint] = {}
 
     def hear(self, hints: Mapping[str, Hint]) -> None:
@@ -78,19 +79,27 @@ class Inbox:
 
     def next(self) -> tuple[InboxFile | None, bool]:
         """Return the oldest file if complete (others wait for it), and whether there is any."""
-        files = self._files()
+        self._found = files = self._files()
         self._looks = first_looks(self._looks, files)
         for file in files:
             if file.size_bytes == 0:
                 continue  # empty files wait, and delay no others
-            first = self._looks[file.name]
-            hint = self._hints.get(file.name, Hint.NOTHING)
-            if is_finished(first, file, hint):
+            if self._is_finished(file):
+                if not all(self._is_finished(each) for each in self.beside(file)):
+                    return None, True
                 self._hints.pop(file.name, None)
                 self.given += 1
                 return file, True
             return None, True
         return None, False
+
+    def _is_finished(self, file: InboxFile) -> bool:
+        return is_finished(self._looks[file.name], file, self._hints.get(file.name, Hint.NOTHING))
+
+    def beside(self, file: InboxFile) -> list[InboxFile]:
+        """Return the other files of the last look that are one answer with this one: single downloads."""
+        others = (each for each in self._found if each.size_bytes and each.name != file.name)
+        return [each for each in others if is_bare(each.name)] if is_bare(file.name) else []
 
     def has_any(self) -> bool:
         """Return whether there is any file that `next` may return, now or later."""
@@ -131,9 +140,11 @@ def _advice(file: InboxFile) -> str:
         return f"{name} in the inbox is empty: save the answer again"
     if (kind := kind_by_name(name)) is not None:
         return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
+    if file.is_held and name.lower().endswith(".zip"):
+        return f"{name} in the inbox is not a whole zip: if nothing writes it any more, save it again"
     if file.is_held:
         return f"{name} in the inbox is still open in another program: close it there"
-    how = "has no extension" if not dot else "is ignored; only .txt and .md are read"
+    how = "is ignored" if dot else "has no extension"
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 
@@ -200,7 +211,8 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
 
 def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
     work.conversation.check.run_ahead()
-    if work.doing(lambda: work.conversation.take(file.name)) is False:
+    names = [each.name for each in (file, *inbox.beside(file))]
+    if work.doing(lambda: work.conversation.take(*names)) is False:
         inbox.leave(file)
 
 

@@ -22,7 +22,7 @@ for _advice, _rows in sections(__file__).items():
             _BESIDE.add(_kind)
             _BESIDE_ENDINGS.update(_endings)
 
-_HEAD_BYTES = 8192
+_HEAD_BYTES, _MARK_BYTES = 8192, 100
 _PAGE = lazy_pattern(
     r"(?:\s|<\?xml[^>]*\?>|<!--.*?-->)*<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>]|meta\s)",
     re.IGNORECASE | re.DOTALL,
@@ -32,14 +32,24 @@ _MAIL_WORD = lazy_pattern(
     r"^(?:Received|Message-ID|MIME-Version|Delivered-To|Return-Path|Content-Type):",
     re.IGNORECASE | re.MULTILINE,
 )
+# A patch in a mail that has one part, with its lines as they are.
+_PATCH = re.compile(rb"^(?:diff --git |--- a/)", re.MULTILINE)
+_CODED = lazy_pattern(
+    r"(?i)^Content-Type:[ \t]*multipart/|^Content-Transfer-Encoding:[ \t]*[qb]", re.MULTILINE
+)
 
 
 def kind_of(data: bytes) -> tuple[str, str] | None:
     """Return what the bytes of a file are instead of plain text, and what to do; None if they may be text."""
     for magic, found in _BY_MAGIC.items():
         if data.startswith(magic):
-            inside = _IN_ZIP.items() if magic.startswith(b"PK") else ()
-            return next((kind for mark, kind in inside if mark in data), found)
+            return found
+    if data.startswith(b"PK\x03\x04"):
+        # The names stand in the list at the end (APPNOTE.TXT 4.3.16); some kinds begin with what they are.
+        end = data.rfind(b"PK\x05\x06")
+        size, start = (int.from_bytes(data[end + at : end + at + 4], "little") for at in (12, 16))
+        names = data[:_MARK_BYTES] + data[start : start + size]
+        return next((kind for mark, kind in _IN_ZIP.items() if mark in names), None)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return _BY_ENDING["webp"]
     # UTF-16 has a NUL beside each of these characters.
@@ -51,7 +61,14 @@ def kind_of(data: bytes) -> tuple[str, str] | None:
     mail = _MAIL_HEADER.match(head)
     if mail is None or not _MAIL_WORD.search(mail[0]):
         return None
+    if _PATCH.search(data.replace(b"\0", b"")) and not _CODED.search(mail[0]):
+        return None  # of `git format-patch`
     return _BY_ENDING["mhtml" if "multipart/related" in mail[0] else "eml"]
+
+
+def is_zip(data: bytes) -> bool:
+    """Return whether bytes are a zip archive, and no document that is packed so."""
+    return data.startswith((b"PK\x03\x04", b"PK\x05\x06")) and kind_of(data) is None
 
 
 def goes_beside(data: bytes) -> bool:

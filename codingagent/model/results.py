@@ -30,6 +30,8 @@ CUT_OFF = "Cut off inside"
 NOT_ACCEPTED = "Not accepted: the user's check fails"
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
+THERE_ALREADY = "the file already has exactly this content: nothing to do"
+
 
 def is_refused_by_check(event: Event) -> bool:
     """Return whether it is a DONE that was not accepted because the check fails."""

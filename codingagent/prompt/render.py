@@ -38,6 +38,8 @@ _ANSWER_IT = (
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
+# Of files that came along in an archive, unchanged.
+_SAME_NAMED = 3
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
 # Of each command's output, where all of it does not fit.
@@ -333,13 +335,18 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
     if session.sequence == 1 and not check:
         return ""
     room -= sum(map(len, check))
-    told = [_told_once(event, session) for event in session.results]
+    same = [each for each in session.results if each.notes == (results.THERE_ALREADY,)]
+    same = same if len(same) > _SAME_NAMED else []
+    told = [_told_once(event, session) for event in session.results if event not in same]
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
         lines = [results.lines_of(event, limit) for event in told]
         if sum(map(len, lines)) <= room:
             break
     else:
         lines = _shorter(told, room)
+    if same:
+        names = plain_text.some([each.path for each in file_changes(same)], _SAME_NAMED)
+        lines.append(f"[OK] {Kind.CREATE_FILE}: {len(same)} files are as they were: {names}")
     notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"

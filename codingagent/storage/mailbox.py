@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codingagent.errors import CodingAgentError, WorkError, disk_errors, system_reason
+from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
@@ -19,7 +20,7 @@ from codingagent.workspace.sharing import retried
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
-_SUFFIXES = (".txt", ".md")
+_SUFFIXES = (".txt", ".md", ".zip", ".patch", ".diff", ".json")
 # Suffixes of files that a program is still writing, or keeps for itself.
 _UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", ".lock", ".bak", "~")
 # The name of a request, and of a pasted answer: a session id and a sequence number.
@@ -30,6 +31,7 @@ _STEM_LIMIT = 50
 _READ_BY_SHELLS = str.maketrans(dict.fromkeys("$`%\u201c\u201d\u201e", "_"))
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
+_ZIP_END_BYTES = 22 + 2**16  # APPNOTE.TXT 4.3.16: the record and its comment
 _HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN
 # winnt.h, fileapi.h, winerror.h
 _GENERIC_READ, _DELETE, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 0x1_0000, 3, 32
@@ -74,14 +76,14 @@ class Mailbox:
         return paths
 
     def look(self) -> list[InboxFile]:
-        """Return the inbox files that may be answers, oldest first (specification 003)."""
-        return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
+        """Return the inbox files that may be answers, or a part of one, oldest first (specification 003)."""
+        return self._letters(_may_answer)
 
     def look_at_others(self) -> list[InboxFile]:
         """Return the inbox files that can't be executed as they are: empty, held, or of another kind."""
         files = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
         whole = (each for each in files if each.size_bytes and not each.is_held)
-        answers = {each.name for each in whole if each.name.lower().endswith(_SUFFIXES)}
+        answers = {each.name for each in whole if _may_answer(each.name)}
         return [each for each in files if each.name not in answers]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
@@ -113,6 +115,7 @@ class Mailbox:
     def take(self, name: str, session_id: str, sequence: int) -> str:
         """Move an inbox file to `processed/`; return its new name, with session id and sequence number."""
         suffix = Path(name).suffix.lower()
+        suffix = suffix if suffix in _SUFFIXES else _SUFFIXES[0]
         return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
 
     def put_back(self, taken: str, name: str) -> None:
@@ -154,12 +157,26 @@ class Mailbox:
         """Rename a completed part to an answer; return its name, which says how it came."""
         return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_{how}", ".txt")
 
+    def replace(self, names: Sequence[str], data: bytes) -> str:
+        """Put one answer in the place of the inbox files that it consists of; return its name.
+
+        A kill between the two leaves both: the files then make the same answer, which is not executed twice.
+        """
+        stem = Path(names[0]).stem[:_STEM_LIMIT]
+        part = self.inbox / f"{stem}.part"
+        atomic_write.write_whole(part, data)
+        name = self._move(part, self.inbox, stem, ".zip")
+        for each in names:
+            with disk_errors(f"{each} can't be removed from the inbox"):
+                (self.inbox / each).unlink()
+        return name
+
     def bring_back(self, path: Path) -> str:
         """Bring a file to the inbox to execute it after all; return its name there.
 
         A rejected file is moved; any other is copied, because it is yours.
         """
-        suffix = path.suffix if path.suffix in _SUFFIXES else ".txt"
+        suffix = path.suffix if _may_answer(path.name) else ".txt"
         if path.resolve().parent == self.rejected.resolve():
             name = self._move(path, self.inbox, path.stem, suffix)
             with contextlib.suppress(OSError):
@@ -185,6 +202,18 @@ class Mailbox:
         return name
 
 
+def is_bare(name: str) -> bool:
+    """Return whether a file of the inbox is one of the workspace by its ending, and no answer by itself."""
+    return not name.lower().endswith(_SUFFIXES)
+
+
+def _may_answer(name: str) -> bool:
+    lower = name.lower()
+    # A page may be one of the workspace.
+    is_file = kind_by_name(name) is None or lower.endswith((".html", ".htm"))
+    return "." in name and is_file and not lower.endswith(_UNDER_WAY)
+
+
 def _stem(session_id: str, sequence: int) -> str:
     return f"{session_id}_seq{sequence:04d}"
 
@@ -202,8 +231,18 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
         return None
     is_open = _is_open(entry.path) if found.st_size else None
     is_held = bool(is_open is not None and _is_refused(entry.path, _DELETE, _SHARE_ALL))
+    if found.st_size and name.lower().endswith(".zip"):
+        is_held = is_held or not _has_zip_end(entry.path)
     state = found.st_ino, found.st_size, found.st_mtime_ns
     return InboxFile(name, *state, time.monotonic(), is_open, is_held)
+
+
+def _has_zip_end(path: str) -> bool:
+    """Return whether the record is there with which a zip ends; a download that stands still lacks it."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - _ZIP_END_BYTES, 0))
+        return b"PK\x05\x06" in file.read()
+    return False
 
 
 def _is_open(path: str) -> bool | None:

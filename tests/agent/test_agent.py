@@ -644,7 +644,7 @@ def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
     ("data", "why"),
     [
         (b"\x00\x01\x02" * 100, "it is not text"),
-        (b"PK\x03\x04\x00\x00", "it is an archive (zip), not plain text"),
+        (b"PK\x03\x04\x00\x00", "no zip file that can be read"),
         (b"\xff\xfea", "it is not text"),
     ],
 )

@@ -404,9 +404,9 @@ def test_once_with_nothing_there_writes_nothing(waiting: Path, capsys: pytest.Ca
         ),
         ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
         (
-            "reply.log",
-            b"hi",
-            "reply.log in the inbox is ignored; only .txt and .md are read: rename it to reply.log.txt",
+            "reply.zip",
+            b"PK\3\4",
+            "reply.zip in the inbox is not a whole zip: if nothing writes it any more, save it again",
         ),
     ],
 )

@@ -492,8 +492,8 @@ def test_an_answer_full_of_html_is_text_and_dropped_zipped_or_just_copied_it_is_
         assert "\u202e" not in page.locator("main").inner_text()
         hiding = NEW.format("odd é.txt").replace("x\n", 'EVIL\r# fine\n"\x9d"; HIDDEN\n')
         text = answer(found, 2, f"{NEW.format('new.txt')}\n{hiding}").encode()
-        drop(page, "answer.pdf", text)
-        expect(page.get_by_text("answer.pdf is not taken")).to_be_visible()
+        drop(page, "answer.odd", b"x")
+        expect(page.get_by_text("no file of the workspace has this name")).to_be_visible()
         drop(page, "answer.md", text)
         _has_request(page, 3)
         assert (project / "new.txt").read_text("utf-8") == "x\n"
@@ -507,7 +507,7 @@ def test_an_answer_full_of_html_is_text_and_dropped_zipped_or_just_copied_it_is_
         expect(page.get_by_text("Undid turn 2").first).to_be_visible()
         assert not (project / "odd é.txt").exists()
         drop(page, "answer.zip", b"PK\x03\x04 no zip")
-        expect(page.get_by_text("answer.zip is no zip file")).to_be_visible()
+        expect(page.get_by_text("that is no zip file")).to_be_visible()
         drop(page, "answer.zip", made.getvalue())
         _has_request(page, 4)
         assert (project / "durations" / "extra.py").read_text("utf-8") == "EXTRA = 1\n"

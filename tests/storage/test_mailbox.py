@@ -55,7 +55,9 @@ def test_letters_of_one_instant_come_by_name(mailbox: Mailbox) -> None:
     assert names(mailbox) == ["a.txt", "b.txt", "c.txt"]
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "A.TXT", "two words.txt", "é.txt", "a.b.txt"])
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.md", "A.TXT", "a.patch", "a.py", "two words.txt", "é.txt", "a.b.txt"]
+)
 def test_any_text_file_is_a_letter(mailbox: Mailbox, name: str) -> None:
     """Specification 003, inbox file naming: any .txt file; design, inbox: `.md` too."""
     put(mailbox, name)
@@ -63,10 +65,10 @@ def test_any_text_file_is_a_letter(mailbox: Mailbox, name: str) -> None:
 
 
 @each_row(
-    "name", [*(".a.txt", "~a.txt", "a.txt.tmp", "a.txt.part", "a.txt.crdownload", "a.json", "txt", "a.txt~")]
+    "name", [*(".a.txt", "~a.txt", "a.txt.tmp", "a.txt.part", "a.txt.crdownload", "a.pdf", "txt", "a.txt~")]
 )
 def test_other_files_are_left_alone(mailbox: Mailbox, name: str) -> None:
-    """Design, inbox: only `.txt` and `.md`; hidden files belong to anyone who is writing them."""
+    """Design, inbox: no document, nothing half written; hidden files belong to anyone who is writing them."""
     path = put(mailbox, name)
     assert names(mailbox) == []
     assert path.exists()
@@ -163,7 +165,7 @@ def test_taking_does_not_write_through_a_link(mailbox: Mailbox, tmp_path: Path) 
     assert mailbox.take("a.txt", SESSION, 1) == "a1b2c3d4_seq0001_2.txt"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "A.TXT", "A.Md"])
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "A.TXT", "a.patch", "a.py", "A.Md"])
 def test_a_taken_letter_is_found_again(mailbox: Mailbox, name: str) -> None:
     """Design, nothing is lost: a kill between the move and the journal costs no reply."""
     assert mailbox.find_taken(SESSION, 1) is None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import ask_whose, home_of, inbox_of, latest_of, opened, settings_of
@@ -40,11 +41,16 @@ def _resume(
     session: options.OpenSessionName = None,
     json: options.Json = False,
 ) -> int:
-    """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
+    """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run.
+
+    With a file in its place, take that as the answer: a text, a zip of changed files, a patch, a file.
+    """
     from codingagent.agent.answers import Recipients
 
     given.check_reply()
-    home = home_of(context)
+    home, forces = home_of(context), given.accept is not None
+    if session and not (is_session_id(session) or is_run_id(session)) and Path(session).is_file():
+        given, session = replace(given, accept=Path(session)), None
     if given.dry_run is not None:
         return _rehearse(home, session, given.dry_run, json=json)
     if session is not None and is_run_id(session):
@@ -61,7 +67,7 @@ def _resume(
         owners = Recipients(home, None if session else ask_whose(screen))
         _numbers(given)
         for each in meant:
-            _go_on(home, home.sessions.load(each), screen, owners, given)
+            _go_on(home, home.sessions.load(each), screen, owners, given, forces=forces)
     return 0
 
 
@@ -90,7 +96,7 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
         home.lock.held(screen.remark),
         opened(home, state, screen, executes=False) as shared,
     ):
-        for each in shared.conversation.rehearsed(data):
+        for each in shared.conversation.rehearsed(data, file.name):
             if json:
                 write_json_line(sys.stdout, {"kind": "rehearsed", **to_builtins(each)})
                 continue
@@ -108,11 +114,11 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
 
 
 def _go_on(
-    home: Home, state: Session, screen: Screen, recipients: "Recipients", given: SessionOptions
+    home: Home, state: Session, screen: Screen, owners: "Recipients", given: SessionOptions, *, forces: bool
 ) -> None:
-    """Continue a session as the command line says."""
+    """Continue a session as the command line says; `forces` takes an answer whatever it is to."""
     accept = given.accept
-    with opened(home, state, screen, given, recipients=recipients) as shared:
+    with opened(home, state, screen, given, recipients=owners) as shared:
         conversation = shared.conversation
         if conversation.session.is_complete:
             home.sessions.mend_document(conversation.session)
@@ -134,7 +140,7 @@ def _go_on(
             shared.conversation.check.run_ahead()
             name = home.mailbox.bring_back(accept)
             skip = _numbers(given)
-            shared.doing(lambda: shared.conversation.take(name, accept=True, skip=skip))
+            shared.doing(lambda: shared.conversation.take(name, accept=forces, skip=skip))
         if not given.once:
             from codingagent.cli.commands.waiting import follow
 

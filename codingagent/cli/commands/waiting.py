@@ -11,7 +11,10 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from msgspec import Struct
 
@@ -215,6 +218,10 @@ class Entered(Struct):
     def _do(self, entry: "LineEntry", session: Session) -> None:
         text = entry.text
         self._screen.remark(f"> {text}")
+        if files := _files_in(text):
+            for each in files:
+                self._home.mailbox.bring_back(each)
+            return
         command = _command_in(text, is_asked=session.is_only_words)
         if text.strip() == "1" and session.sequence == 1:
             command = self._proposed or command
@@ -326,6 +333,23 @@ def _whole(name: str) -> str:
     if len(found) > 1:
         raise UsageError(f"{name} may be {' or '.join(found)}")
     return found[0]
+
+
+def _files_in(text: str) -> list[Path]:
+    """Return the files that a line names, and nothing else, as a file manager drops them.
+
+    A relative path is words: it means a file of the workspace.
+    """
+    with contextlib.suppress(ValueError, OSError):
+        found = [_path_of(word) for word in programs.split(text)]
+        if all(each.is_absolute() and each.is_file() for each in found):
+            return found
+    return []
+
+
+def _path_of(word: str) -> Path:
+    is_address = word.startswith("file://")
+    return Path(url2pathname(urlsplit(word).path)) if is_address else Path(word).expanduser()
 
 
 def _command_in(text: str, *, is_asked: bool) -> str | None:

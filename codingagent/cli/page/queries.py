@@ -1,18 +1,16 @@
 """What the page reads: of a workspace, a request or a checkpoint, and the answer that is given to it."""
 
 import contextlib
-import io
 import json
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path, PurePosixPath
-from secrets import token_hex
+from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from codingagent.agent import downloads
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
 from codingagent.agent.uncommitted import work_since_commit
@@ -28,12 +26,12 @@ from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.observations import digest_of
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
+from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage import homes
@@ -44,12 +42,7 @@ from codingagent.workspace.workspace import Workspace
 _SHOWN_BYTES = 400_000
 _BESIDE_BYTES = 64 * 2**20
 _CHARACTERS_PER_TOKEN = 4
-_ENDINGS = (".txt", ".md", ".patch", ".diff", ".json", ".zip")
-# Of an archive, which may name far more than it holds: its files, and the bytes of all together.
-_ZIP_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ZIP_FILES, _ZIP_BYTES = 200, 8 * 2**20
-# A folder, and what macOS adds to a folder that it packs.
-_SIDE_FILE = lazy_pattern(r"__MACOSX/|(.*/)?\.DS_Store$|.*/$")
+_DIGITS = 12
 
 
 class PageState:
@@ -258,17 +251,21 @@ async def tried(desk: PageState, check: str) -> Tried:
     return Tried(told, output)
 
 
-def text_in(data: bytes, name: str) -> bytes:
-    """Return the answer in what was pasted, or in a file of this name.
+def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], sizes: list[str]) -> bytes:
+    """Return the answer in what was pasted, or in dropped files: their bytes follow one another.
 
-    A zip holds one text, or the files of a project: those become an answer of whole files. UsageError says
-    what can't be taken.
+    UsageError says what can't be taken.
     """
-    ending = PurePosixPath(name.lower()).suffix
-    if name and ending not in _ENDINGS:
-        raise UsageError(f"{name} is not taken: drop one of {' '.join(_ENDINGS)}")
-    if ending == ".zip" or data.startswith(b"PK\x03\x04"):
-        data = _unzipped(data, name)
+    if not all(each.isdecimal() and len(each) < _DIGITS for each in sizes) or len(names) != len(sizes):
+        raise UsageError("each file needs its name and its size")
+    ends = [*accumulate(map(int, sizes[:-1])), len(body)]
+    parts = [body[start:end] for start, end in pairwise((0, *ends))]
+    with _workspace(desk, Path(session.workspace)) as workspace:
+        listing = partial(workspace.listing, session.touched)
+        data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: Files(listing().files))
+        if documents.is_zip(data):
+            downloads.opened(data, Files(listing().files))
+            return data
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
     if not typed_text(data, "replace").strip():
@@ -276,56 +273,18 @@ def text_in(data: bytes, name: str) -> bytes:
     return data
 
 
-def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    # Read to its end it is unpacked whole first, whatever size it claims.
-    with archive.open(entry) as source:
-        return source.read(entry.file_size)
-
-
-def _unzipped(data: bytes, name: str) -> bytes:
-    # Each entry begins so in the list at the end, which would be read whole.
-    if data.count(b"PK\x01\x02") > _ZIP_FILES:
-        raise UsageError(f"{name} holds too much for an answer")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = [each for each in archive.infolist() if not _SIDE_FILE.match(each.filename)]
-            if sum(each.file_size for each in found) > _ZIP_BYTES:
-                raise UsageError(f"{name} holds too much for an answer")
-            if any(each.compress_type not in _ZIP_KINDS for each in found):
-                raise UsageError(f"{name} is packed in a way that is not taken: pack it by deflate")
-            texts = {each.filename: _entry(archive, each) for each in found}
-            if len(texts) < len(found):
-                raise UsageError(f"{name} holds a file twice")
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:
-        raise UsageError(f"{name} is no zip file that can be read: {fault}") from fault
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    parts: list[bytes] = []
-    for path, content in sorted(texts.items()):
-        try:
-            named = paths.workspace_path(path.replace("\\", "/")).replace('"', '\\"')
-            content.decode()
-        except OperationError as fault:
-            raise UsageError(f"{paths.shown(path)} in the zip: {fault.reason}") from fault
-        except UnicodeDecodeError:
-            told = f"a file in {name} is not text in UTF-8: add it to the project by hand"
-            raise UsageError(told) from None
-        # The end of the operation that writes it can stand in no file.
-        end, line_end = token_hex(8), b"" if content.endswith(b"\n") or not content else b"\n"
-        parts += (f'[CREATE_FILE path="{named}" until="{end}"]\n'.encode(), content, line_end)
-        parts.append(f"[/CREATE_FILE {end}]\n".encode())
-    return b"".join(parts)
-
-
 def refuse_other(data: bytes, session: Session) -> None:
     """Refuse (UsageError) an answer to another session or request, and the last one again."""
-    header = transcript.last_header(tag_blocks.fold_line_ends(typed_text(data, "replace")))
+    text = "" if documents.is_zip(data) else typed_text(data, "replace")
+    header = transcript.last_header(tag_blocks.fold_line_ends(text))
     if reason := reply.objection(header, session, digest_of(data)):
         raise UsageError(f"{reason}: nothing was done")
 
 
 def looks_like_answer(data: bytes, session: Session) -> bool:
     """Return whether a text says that it answers the session, or asks for something and names no other."""
+    if documents.is_zip(data):
+        return True
     text = tag_blocks.fold_line_ends(typed_text(data, "replace"))
     header = transcript.last_header(text)
     if header is not None:

@@ -15,6 +15,7 @@ import jinja2
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -276,13 +277,10 @@ class Page:
 
     async def _tried(self, _: Request) -> Response:
         """Say how it ended, once it has."""
-        if self._trying is None:
-            return HTMLResponse("")
-        try:
-            found = await asyncio.shield(self._trying)
-        except asyncio.CancelledError:
-            return Response(status_code=204)  # who stopped it says so
-        return self.html("tried.html", told=found.told, output=found.output, is_green=found.is_green)
+        with contextlib.suppress(asyncio.CancelledError):  # who stopped it says so
+            if self._trying is not None:
+                return self.html("tried.html", 200, **(await asyncio.shield(self._trying))._asdict())
+        return Response(status_code=204)
 
     async def _answer(self, request: Request) -> Response:
         """Take an answer: as text, or as a file."""
@@ -294,7 +292,7 @@ class Page:
             if digest_of(data) != digest:
                 raise UsageError("another answer is looked at by now: give this one again")
         else:
-            data = await in_thread(queries.text_in, await request.body(), query.get("name", ""))
+            data = await in_thread(self._given_in, session, query, await request.body())
         if "unsure" in query and not await in_thread(queries.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
@@ -315,12 +313,15 @@ class Page:
         await self._wait_for_answer(home, session)
         return self.said()
 
+    def _given_in(self, session: Session, query: QueryParams, body: bytes) -> bytes:
+        return queries.answer_in(self.desk, session, body, query.getlist("name"), query.getlist("size"))
+
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        name, in_thread = request.query_params.get("name", ""), run_in_threadpool
+        in_thread = run_in_threadpool
         session = await in_thread(self._stories[session_id].state, home, session_id)
-        data = await in_thread(queries.text_in, await request.body(), name)
+        data = await in_thread(self._given_in, session, request.query_params, await request.body())
         await run_in_threadpool(queries.refuse_other, data, session)
         with queries.answer_file(data) as path:
             done = await run([*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"])

@@ -194,17 +194,19 @@ async function copy(button) {
 
 let lastSeen = "";
 
-async function take(body, { name = "", isUnsure = false } = {}) {
+async function take(given, { isUnsure = false } = {}) {
   if (!session() || !sequence()) return;
-  const isText = typeof body === "string";
-  const query = new URLSearchParams({ sequence: sequence(), name });
+  const isText = typeof given === "string";
+  const query = new URLSearchParams({ sequence: sequence() });
+  for (const file of isText ? [] : given) { query.append("name", file.name); query.append("size", file.size); }
+  const body = isText ? given : new Blob(given);
   if (isUnsure) query.set("unsure", "1");
   const action = isOn("review") ? "review" : "answer";
   const response = await fetch(`/s/${session()}/${action}?${query}`, { method: "POST", body });
   const html = await response.text();
   if (response.status === 409 && isText) {
     byId("by-hand").open = true;
-    byId("answer").value = body;
+    byId("answer").value = given;
     byId("answer").focus();
   }
   const isPlan = action === "review" && response.ok;
@@ -247,10 +249,10 @@ document.addEventListener("paste", (event) => {
   const isAnswer = event.clipboardData.getData("text/plain").includes(`[REPLY session="${session()}"`);
   if (!byId("take") || event.target.id === "answer" || (isField(event.target) && !isAnswer)) return;
   event.preventDefault();
-  const [file] = event.clipboardData.files;
+  const files = [...event.clipboardData.files];
   const text = event.clipboardData.getData("text/plain");
   if (text.trim()) take(text, { isUnsure: true });
-  else if (file) take(file, { name: file.name });
+  else if (files.length) take(files);
 });
 
 document.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) event.preventDefault(); });
@@ -258,7 +260,7 @@ document.addEventListener("drop", async (event) => {
   const files = [...event.dataTransfer.files];
   if (!files.length) return;
   event.preventDefault();
-  if (byId("take")) await take(files[0], { name: files[0].name });
+  if (byId("take")) await take(files);
   else if (byId("task-form")) for (const file of files) await attach(file);
   else say("No request waits for an answer at the moment.", true);
 });
