@@ -88,14 +88,14 @@ def options() -> str:
     lines: list[str] = []
     for heading, entries in command_table.COMMANDS.items():
         lines += [f"### {heading}", ""]
-        for name, entry in entries.items():
+        for name, (_, does) in entries.items():
             command = group.get_command(context, name)  # type: ignore[attr-defined]  # a group
             rows = []
             for param in command.params:
                 record = param.get_help_record(typer.Context(command))
                 if record is not None:
                     rows.append((f"`{_words(record[0])}`", _in_words(record[1])))
-            lines += [f"**`{name}`**: {entry.does[:1].lower()}{entry.does[1:]}", ""]
+            lines += [f"**`{name}`**: {does[:1].lower()}{does[1:]}", ""]
             if rows:
                 lines += [*_table(("argument", "meaning"), rows), ""]
             lines += [f"{command.epilog.replace('Example: ', 'Example: `')}`", ""]

@@ -6,26 +6,21 @@ import shutil
 import sys
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.workspace.programs import quoted
 from codingagent.workspace.real_paths import from_root
 
-
-class Entry(NamedTuple):
-    """A command: its module, its summary. No Struct: importing msgspec costs `--help` a tenth."""
-
-    module: str
-    does: str
-
-
 # Only the command that is named is imported and built: typer's work on the options of all of them would
 # cost every start more than everything else. A test compares the lines of the table with the definitions.
 COMMANDS = {
-    heading: {name: Entry(*rest) for name, *rest in (row.split(None, 2) for row in rows.splitlines())}
+    heading: {
+        name: (module, does) for name, module, does in (row.split(None, 2) for row in rows.splitlines())
+    }
     for heading, rows in sections(__file__).items()
 }
+"""Of each command its module and its summary, by heading and name."""
+
 NAMES = tuple(name for group in COMMANDS.values() for name in group)
 
 HOME: ContextVar[Path | None] = ContextVar("home", default=None)

@@ -17,10 +17,7 @@ from codingagent.storage.settings_file import read_toml
 
 
 def set_value(path: Path, key: str, text: str, kept: Sequence[str] | None = None) -> None:
-    """Set a setting to a value, which is written as on a command line: lists with commas.
-
-    With `kept` it is added to a list: to that of the file, or else to these.
-    """
+    """Set a setting to a value, lists with commas; with `kept` add it to the file's list, else to these."""
     source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
     # Some variables are no settings.
     found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])

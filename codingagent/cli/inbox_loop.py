@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.errors import WorkError
-from codingagent.model import plain_text
-from codingagent.model.documents import kind_by_name
-from codingagent.model.journal_entries import EarlierFile
-from codingagent.model.notices import OutputCame
+from codingagent.model import documents, journal_entries, notices, paths, plain_text, settings
 from codingagent.model.observations import (
     SETTLED_AFTER_S,
     Extras,
@@ -24,9 +21,7 @@ from codingagent.model.observations import (
     first_looks,
     is_finished,
 )
-from codingagent.model.paths import shown
 from codingagent.model.session_state import Session
-from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, is_bare
@@ -50,16 +45,12 @@ Line = Callable[[Callable[[], bool]], bool]
 
 
 class Inbox:
-    """The files in the inbox, and which of them are complete.
-
-    `left_alone` are files from before the session, ignored until they change. `look_at_others` returns the
-    files that can't be taken.
-    """
+    """The files in the inbox; those `left_alone` are ignored until they change, `others` can't be taken."""
 
     def __init__(
         self,
         look: Callable[[], list[InboxFile]],
-        left_alone: Iterable[EarlierFile] = (),
+        left_alone: Iterable[journal_entries.EarlierFile] = (),
         look_at_others: Callable[[], list[InboxFile]] = list,
     ) -> None:
         self.given = 0
@@ -68,7 +59,7 @@ class Inbox:
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
         self._others: dict[str, InboxFile] = {}
-        self._named: set[EarlierFile] = set()
+        self._named: set[journal_entries.EarlierFile] = set()
         self._looks: dict[str, InboxFile] = {}
         self._found: list[InboxFile] = []
         self._hints: dict[str, Hint] = {}
@@ -79,19 +70,17 @@ class Inbox:
 
     def next(self) -> tuple[InboxFile | None, bool]:
         """Return the oldest file if complete (others wait for it), and whether there is any."""
-        self._found = files = self._files()
+        self._found = files = self.files()
         self._looks = first_looks(self._looks, files)
-        for file in files:
-            if file.size_bytes == 0:
-                continue  # empty files wait, and delay no others
-            if self._is_finished(file):
-                if not all(self._is_finished(each) for each in self.beside(file)):
-                    return None, True
-                self._hints.pop(file.name, None)
-                self.given += 1
-                return file, True
+        # Empty files wait, and delay no others.
+        file = next((each for each in files if each.size_bytes), None)
+        if file is None:
+            return None, False
+        if not all(map(self._is_finished, (file, *self.beside(file)))):
             return None, True
-        return None, False
+        self._hints.pop(file.name, None)
+        self.given += 1
+        return file, True
 
     def _is_finished(self, file: InboxFile) -> bool:
         return is_finished(self._looks[file.name], file, self._hints.get(file.name, Hint.NOTHING))
@@ -100,10 +89,6 @@ class Inbox:
         """Return the other files of the last look that are one answer with this one: single downloads."""
         others = (each for each in self._found if each.size_bytes and each.name != file.name)
         return [each for each in others if is_bare(each.name)] if is_bare(file.name) else []
-
-    def has_any(self) -> bool:
-        """Return whether there is any file that `next` may return, now or later."""
-        return any(file.size_bytes for file in self._files())
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
@@ -119,7 +104,8 @@ class Inbox:
                 found.append(_advice(file))
         return found
 
-    def _files(self) -> list[InboxFile]:
+    def files(self) -> list[InboxFile]:
+        """Return the files that `next` may return, now or later."""
         files = [file for file in self._look() if not file.is_held]
         return [file for file in files if file.earlier not in self._left_alone]
 
@@ -134,11 +120,11 @@ class Inbox:
 
 def _advice(file: InboxFile) -> str:
     """Return why a file in the inbox can't be taken, and how to fix it."""
-    name = shown(file.name)
+    name = paths.shown(file.name)
     dot = "." in name
     if not file.size_bytes:
         return f"{name} in the inbox is empty: save the answer again"
-    if (kind := kind_by_name(name)) is not None:
+    if (kind := documents.kind_by_name(name)) is not None:
         return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
     if file.is_held and name.lower().endswith(".zip"):
         return f"{name} in the inbox is not a whole zip: if nothing writes it any more, save it again"
@@ -168,7 +154,9 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         inbox.hear(patience(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
-        return bool(complaints) or work.conversation.check.has_ended or inbox.has_any()
+        return bool(complaints or work.conversation.check.has_ended) or any(
+            file.size_bytes for file in inbox.files()
+        )
 
     def is_done() -> bool:
         return work.conversation.session.is_complete
@@ -256,7 +244,7 @@ def follow_command(
                 line,
                 str(Path.cwd()),
                 timeout_s,
-                lambda text: screen.show(OutputCame(plain_text.without_controls(text))),
+                lambda text: screen.show(notices.OutputCame(plain_text.without_controls(text))),
                 extras,
             )
 
@@ -301,9 +289,9 @@ def _answer_of(home: Home, session: Session, command: str, run: Callable[[str, E
     short = home.mailbox.short_path(session_id, sequence)
     part = home.mailbox.part_path(session_id, sequence, "reply")
     variables = {
-        SESSION_VARIABLE: session_id,
-        SEQUENCE_VARIABLE: str(sequence),
-        SHORT_VARIABLE: str(short) if short.exists() else "",
+        settings.SESSION_VARIABLE: session_id,
+        settings.SEQUENCE_VARIABLE: str(sequence),
+        settings.SHORT_VARIABLE: str(short) if short.exists() else "",
     }
 
     def is_flooded() -> bool:

@@ -93,10 +93,7 @@ def _fit(text: str, start: int, width: int) -> int:
 
 
 def _breaks(text: str, first: int, later: int) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends: between words, or within a word longer than a line.
-
-    Text in backquotes, to be copied, is one word if it fits.
-    """
+    """Yield where each line begins and ends: between words, or in a long one; text in backquotes is one."""
     start, width = 0, first
     spaced = _QUOTED.sub(
         lambda found: found[0].replace(" ", "_") if cells(found[0]) <= later else found[0], text

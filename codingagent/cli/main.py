@@ -48,10 +48,10 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
         del ctx
-        entry = next((group[cmd_name] for group in COMMANDS.values() if cmd_name in group), None)
-        if entry is None:
+        module = next((group[cmd_name][0] for group in COMMANDS.values() if cmd_name in group), None)
+        if module is None:
             return None
-        found = import_module(f"codingagent.cli.commands.{entry.module}").app
+        found = import_module(f"codingagent.cli.commands.{module}").app
         info = next(each for each in found.registered_commands if each.name == cmd_name)
         if cmd_name not in self.commands:  # it is asked for twice
             self.commands[cmd_name] = get_command_from_info(
@@ -78,7 +78,7 @@ class _Commands(TyperGroup):
         del ctx
         for heading, group in COMMANDS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(8), entry.does) for name, entry in group.items()])
+                formatter.write_dl([(name.ljust(8), does) for name, (_, does) in group.items()])
 
 
 def _check_values(command: "Command", arguments: list[str]) -> None:

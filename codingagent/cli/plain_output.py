@@ -12,23 +12,17 @@ from typing import TYPE_CHECKING, TextIO, assert_never, get_args
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.cli import layout
+from codingagent.cli import layout, stdio
 from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Span
 from codingagent.cli.record_words import Hung, asked_in, laid_out, lines_of, margin, request_line
-from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.editing import diff
-from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.errors import WorkError
-from codingagent.model import events
+from codingagent.model import check_outcome, events, operations, results
 from codingagent.model import journal_entries as entries
 from codingagent.model import notices as ui
 from codingagent.model.approval import Answer
-from codingagent.model.check_outcome import first_failure
-from codingagent.model.events import Event, succeeded
-from codingagent.model.operations import Kind
 from codingagent.model.plain_text import on_screen, plural
-from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 
@@ -99,11 +93,11 @@ class Screen:
             self._stream.flush()
         except OSError as fault:
             self._fault = fault
-            silence(sys.stdout)
+            stdio.silence(sys.stdout)
 
     def check(self) -> None:
         """Raise a WorkError if something could not be shown, unless its reader only went away."""
-        if self._fault is not None and not has_no_reader(self._fault):
+        if self._fault is not None and not stdio.has_no_reader(self._fault):
             reason = self._fault.strerror or self._fault
             raise WorkError(f"standard output can't be written: {reason}; what was done stays")
 
@@ -156,7 +150,7 @@ class Screen:
         """Show what is left to show; restore the terminal, if it is one."""
         self._output(self.flush)
 
-    def _take_change(self, context: int = _SHORT_CONTEXT) -> tuple[Difference, tuple[str, ...]] | None:
+    def _take_change(self, context: int = _SHORT_CONTEXT) -> tuple[diff.Difference, tuple[str, ...]] | None:
         """Return what the last operation changed, and the lines of it to show; once."""
         change, self._change = self._change, None
         if change is None:
@@ -166,7 +160,7 @@ class Screen:
         if change.old is None:
             # The position of lines in a new file says nothing.
             found = replace(found, lines=found.lines[1:])
-        lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
+        lines = found.first(diff.LINES_LIMIT if is_full else _SHORT_LINES)
         return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
     def _show(self, notice: ui.Notice) -> None:
@@ -216,7 +210,7 @@ class Lines(Screen):
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         # Without an answer about secrets the work goes on.
-        if self._can_ask or asked.question.kind is not Kind.READ_FILE:
+        if self._can_ask or asked.question.kind is not operations.Kind.READ_FILE:
             super().ask(asked, session, elsewhere)
         return None
 
@@ -247,7 +241,7 @@ class Lines(Screen):
                     way = runnable(self._how_to_ask(session.session_id))
                     self._say(("? ", "warn"), (way, ""))
             case entries.OperationEnded() if session.refused == 1:
-                if is_refused_by_check(record.event):
+                if results.is_refused_by_check(record.event):
                     way = self._how_to_check(session.session_id)
                     self._say((f"    Wrong check? {way}", "dim"))
             case _:
@@ -283,7 +277,7 @@ class Lines(Screen):
             share = f"{100 * size // self._budget} % of context_chars, {self._budget:,}"
             self._say((f"  The request takes {share}", "warn"))
 
-    def _details(self, event: Event) -> tuple[Line, list[Hung]]:
+    def _details(self, event: events.Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
         is_full = self._how == "full"
         told, below = self._take_change(0), list[Hung]()
@@ -298,10 +292,10 @@ class Lines(Screen):
             below.append(([(text, _SIGNS.get(line[:1], ""))], 0))
         lines: list[str] = []
         match event:
-            case events.CommandRan() if is_full or not succeeded(event):
+            case events.CommandRan() if is_full or not events.succeeded(event):
                 lines = event.output.rstrip("\n").split("\n") if event.output else []
                 if not is_full:
-                    first = first_failure(event.output).rstrip("\n").split("\n")
+                    first = check_outcome.first_failure(event.output).rstrip("\n").split("\n")
                     left = len(lines) - _FAILURE_LINES
                     last = [line for line in lines if line.strip()][-1:]
                     lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
@@ -309,7 +303,7 @@ class Lines(Screen):
                     if left > 0:
                         more = f"{left} more {plural(left, 'line')}"
                         lines.append(f"{self._look.dots} {more}")
-            case events.Refused() if event.kind is not Kind.ANSWER:
+            case events.Refused() if event.kind is not operations.Kind.ANSWER:
                 # The rest of it is for the model.
                 lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")]
                 lines = lines[:_SHORT_LINES]

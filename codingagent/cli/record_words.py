@@ -7,19 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from codingagent.checkpoints.history import named
-from codingagent.cli import layout
-from codingagent.cli.command_table import runnable
+from codingagent.cli import command_table, layout
 from codingagent.cli.layout import Line, Look
-from codingagent.model import events, results
+from codingagent.model import approval, events, patterns, results, session_state
 from codingagent.model import journal_entries as entries
-from codingagent.model.approval import Question
 from codingagent.model.check_outcome import NAMED, compared, passed_in, told_before
 from codingagent.model.events import Event, succeeded
-from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import estimated, on_screen, one_line, plural, some, unmasked
-from codingagent.model.session_state import Session
 
 if TYPE_CHECKING:
     from codingagent.storage.mailbox import Mailbox
@@ -33,12 +28,12 @@ _PLACES = 3
 # In a pipe, a longer command stands below the question about it.
 _LONGEST = 100
 # What Markdown escapes, chats show without the backslash.
-_ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
+_ESCAPED = patterns.lazy_pattern(r"\\([_*#\[\]`~])")
 
 
 def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
-    record: Record,
-    session: Session,
+    record: entries.Record,
+    session: session_state.Session,
     mailbox: "Mailbox | None",
     look: Look,
     beside: Line = (),
@@ -69,7 +64,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
         case entries.AnswerSetAside():
             moved = "" if "--accept" in record.remedy else " (moved to inbox/rejected/)"
             how = f". {record.remedy[:1].upper()}{record.remedy[1:]}" if record.remedy else ""
-            why = f" {record.reason}{moved}{runnable(how)}"
+            why = f" {record.reason}{moved}{command_table.runnable(how)}"
             yield [(record.name, ""), (" rejected:", "warn"), (why, "")], 0
         case entries.RequestWritten():
             path = ""
@@ -107,7 +102,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             names = ", ".join(file.name for file in record.files)
             how = f"to use one: codingagent resume {session.session_id} --accept FILE"
             was_there = f"ignored, because it was in the inbox before: {names}"
-            yield _plain(runnable(f"{was_there}; {how}"))
+            yield _plain(command_table.runnable(f"{was_there}; {how}"))
         case entries.GrantsRevoked():
             yield _plain(f"no longer granted: {', '.join(record.grants)}")
         case entries.CheckNamed():
@@ -232,7 +227,7 @@ def margin(look: Look) -> int:
     return 6 if look.is_terminal else 9
 
 
-def asked_in(question: Question) -> list[str]:
+def asked_in(question: approval.Question) -> list[str]:
     """Return the lines of what is approved: a command, or the diff of files."""
     show = unmasked if question.kind in COMMANDS else on_screen
     return show(question.shown).split("\n")
@@ -283,7 +278,7 @@ def request_line(number: int, path: str, egress: entries.Egress | None, look: Lo
     return [what, (f"{way}{about}{colon}", ""), (path, "name"), (told, "")], 0
 
 
-def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[Hung]:
+def _turn(record: entries.TurnEnded, session: session_state.Session, look: Look) -> Iterator[Hung]:
     failed = [event for event in session.results if not succeeded(event)]
     good, changed = len(session.results) - len(failed), len(record.changed)
     more = " or more" * (changed == entries.CHANGED_LIMIT)
@@ -292,7 +287,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     told += [f"{changed}{more} {plural(changed, 'file')} changed"] if changed else []
     yield [(f"Turn {record.sequence}: {', '.join(told)}", "dim")], 2
     for note in filter(None, record.facts or record.notes):
-        yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
+        yield [("  ", ""), ("note:", "warn"), (f" {command_table.runnable(note)}", "")], 4
     if not session.is_complete or session.is_run or session.is_only_words:
         return
     last = session.results[-1]

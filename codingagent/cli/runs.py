@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent import factory
-from codingagent.agent.context import Person
+from codingagent.agent import context, factory
 from codingagent.agent.space import Run, Space
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, check_present, place_of
 from codingagent.checkpoints.undo import UndoChoice, finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
-from codingagent.model.approval import Answer
+from codingagent.model import approval, journal_entries, notices
 from codingagent.model.events import MessageShown
-from codingagent.model.journal_entries import OperationEnded, Record, UndoEnded
-from codingagent.model.notices import Notice, Remark
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, read_answer
@@ -67,14 +64,11 @@ def answer(
     session: Session,
     settings: Settings,
     given: str | bytes | None,
-    decided: Answer,
+    decided: approval.Answer,
     *,
     approves_all: bool,
 ) -> int:
-    """Answer a run's question and print what came of it; return the exit status.
-
-    `given` is the operation's id, or a message that holds the answer; otherwise `decided` is the answer.
-    """
+    """Answer a run's question, by an id or a message if `given`, and go on; return the exit status."""
     name = given if not isinstance(given, bytes) else None
     if isinstance(given, bytes):
         try:
@@ -124,7 +118,7 @@ def undo(home: Home, session: Session, what: UndoChoice, screen: "Screen") -> No
 def _space(
     home: Home, root: Path, settings: Settings, approves_all: bool, tell: Callable[[Event], None]
 ) -> Iterator[Space]:
-    person = Person(_say, approves_all=approves_all, record=_say_words)
+    person = context.Person(_say, approves_all=approves_all, record=_say_words)
     with Space.of(home, root, settings, person, tell, fail) as space:
         try:
             yield space
@@ -142,17 +136,17 @@ def _run(home: Home, session: Session, settings: Settings, approves_all: bool) -
         yield space.open_run(session.session_id)
 
 
-def _say(notice: Notice) -> None:
+def _say(notice: notices.Notice) -> None:
     """Print on stderr what is meant for a person: stdout is for the program."""
-    if isinstance(notice, Remark):
+    if isinstance(notice, notices.Remark):
         fail(notice.text)
 
 
-def _say_words(record: Record, _: Session) -> None:
+def _say_words(record: journal_entries.Record, _: Session) -> None:
     match record:
-        case OperationEnded(event=MessageShown(text=text)):
+        case journal_entries.OperationEnded(event=MessageShown(text=text)):
             sys.stderr.write(f"{text}\n")
-        case UndoEnded():
+        case journal_entries.UndoEnded():
             fail("; ".join(record.notes))
         case _:
             pass

@@ -18,14 +18,10 @@ from codingagent.cli.plain_output import diff_style, write_json_line
 from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.errors import UsageError
-from codingagent.model import events, plain_text
+from codingagent.model import events, patterns, plain_text, session_fold, settings
 from codingagent.model import journal_entries as entries
-from codingagent.model.journal_entries import Record
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
-from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.journal import document
 
 if TYPE_CHECKING:
@@ -82,11 +78,11 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
     )
 
 
-def timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
+def timed(records: Iterable[entries.Record], mailbox: "Mailbox") -> Iterator[Line]:
     """Yield the lines of a log: the time of each record, and what happened."""
     look = look_of(sys.stdout)
     room = replace(look, width=max(look.width - _TIME_CELLS, 1)) if look.is_terminal else look
-    for record, session in states(records):
+    for record, session in session_fold.states(records):
         before = [(f"{record.at[:19].replace('T', ' ')}  ", "")]
         beside: Line = ()
         if isinstance(event := getattr(record, "event", None), events.CommandRan):
@@ -96,7 +92,7 @@ def timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
             before = [(" " * _TIME_CELLS, "")]
 
 
-def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
+def show_egress(session_id: str, records: Iterable[entries.Record], *, json: bool) -> None:
     for record in records:
         if not isinstance(record, entries.RequestWritten) or record.egress is None:
             continue
@@ -117,7 +113,7 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
 Counts = Mapping[str, tuple[int, int]]
 """The number of added and removed lines, by path."""
 
-Told = Iterable[tuple[Record, Session]]
+Told = Iterable[tuple[entries.Record, Session]]
 """Records, each with the state after it."""
 
 # Records that say nothing to who looks back, or that another one tells of.
@@ -137,7 +133,7 @@ _OF_THE_PERSON = (
     *(*UNTOLD, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
     *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
 )
-_BACKTICKS = lazy_pattern("`*")
+_BACKTICKS = patterns.lazy_pattern("`*")
 
 
 def show_as_markdown(session: Session, told: Told, counts: Mapping[int, Counts]) -> None:
@@ -227,10 +223,7 @@ def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetim
 def changed_in(
     checkpoints: "Checkpoints", steps: Sequence[HistoryStep], turn: int | None
 ) -> tuple[Sequence[HistoryStep], str, str, set[str]]:
-    """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
-
-    UsageError if there is none, or the last one has no checkpoint after it.
-    """
+    """Return a turn's, or all, steps, the checkpoints around them, and the files they changed; UsageError."""
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
         which = "no turn" if turn is None else f"no turn {turn}"
@@ -323,7 +316,7 @@ def _show_names(
     show_lines(layout.table(("file", "lines", ""), rows, look))
 
 
-def show_settings(home: Path, workspace: Path, resolved: Resolved, *, json: bool) -> None:
+def show_settings(home: Path, workspace: Path, resolved: settings.Resolved, *, json: bool) -> None:
     """Print each effective setting, its source and its meaning."""
     values = asdict(resolved.settings)
     if json:
@@ -331,7 +324,7 @@ def show_settings(home: Path, workspace: Path, resolved: Resolved, *, json: bool
             origin = resolved.origins.get(name, "")
             write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
         return
-    told, look = meanings(), look_of(sys.stdout)
+    told, look = settings.meanings(), look_of(sys.stdout)
     rows = [
         ((name, "bold"), (_value(value), "name"), (resolved.origins[name], ""), (told[name], "dim"))
         for name, value in values.items()

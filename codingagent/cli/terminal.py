@@ -13,18 +13,15 @@ from rich.console import Console as RichConsole
 from rich.status import Status
 from rich.text import Text
 
-from codingagent.cli import keyboard, layout
+from codingagent.cli import keyboard, layout, record_words
 from codingagent.cli.keyboard import Keyboard, PasteError
-from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import GO_ON, OR_SEND, Lines
-from codingagent.cli.record_words import COMMANDS, request_line, sent_size
 from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
-from codingagent.model import events
+from codingagent.model import events, operations
 from codingagent.model import journal_entries as entries
 from codingagent.model import notices as ui
 from codingagent.model.approval import Answer, Decision
-from codingagent.model.operations import Kind
 from codingagent.model.plain_text import as_typed, estimated, on_screen, one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -35,7 +32,7 @@ _LOOK_ELSEWHERE_S = 0.2
 _DO_IT = "  Approve? [y]es, [n]o, [a]lways this session: "
 _KEEP_IT = "  Keep them? [y]es, [n]o (restore the files), [a]lways this session: "
 _SHOW_THEM = "  Send them? [y]es, [n]o: "
-_PROMPTS = {Kind.FILES_CHANGED: _KEEP_IT, Kind.READ_FILE: _SHOW_THEM}
+_PROMPTS = {operations.Kind.FILES_CHANGED: _KEEP_IT, operations.Kind.READ_FILE: _SHOW_THEM}
 # Longer lines of prose are hard to read.
 _PAGE_CELLS = 100
 _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
@@ -119,8 +116,8 @@ class Console(Lines):
 
     def _record(self, record: entries.Record, session: Session) -> None:
         kind = record.kind if isinstance(record, entries.OperationStarted) else None
-        is_beside = kind is Kind.CHECK and session.taken is None  # who waits is not disturbed
-        if is_beside or (kind and kind not in COMMANDS):
+        is_beside = kind is operations.Kind.CHECK and session.taken is None  # who waits is not disturbed
+        if is_beside or (kind and kind not in record_words.COMMANDS):
             return
         self._interrupt()
         match record:
@@ -164,10 +161,7 @@ class Console(Lines):
         return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere.
-
-        KeyboardInterrupt also at the end of input, which is not an answer.
-        """
+        """Return the person's answer; None from elsewhere. KeyboardInterrupt also at the end of input."""
         super().ask(asked, session, elsewhere)
         if self._fault is not None or not self._can_ask:
             return None
@@ -276,7 +270,7 @@ class Console(Lines):
                 self._rich.file.write(_OLD_TITLE)
             self._has_title = False
 
-    def lines(self, lines: Iterable[Line]) -> None:
+    def lines(self, lines: Iterable[layout.Line]) -> None:
         for line in lines:
             spans = [(text, _COLOURS.get(style, style)) for text, style in line]
             self._rich.print(Text.assemble(*spans), soft_wrap=True)
@@ -294,7 +288,7 @@ class Console(Lines):
             self._rich.print(page, width=width)
         self._through_pager(captured.get())
 
-    def paged(self, lines: Iterable[Line]) -> None:
+    def paged(self, lines: Iterable[layout.Line]) -> None:
         """Show lines; in the person's pager if they are more than the screen has."""
         with self._rich.capture() as captured:
             self.lines(lines)
@@ -328,7 +322,7 @@ class Console(Lines):
         turn, written = self._turn, self._request
         self._turn = self._request = None
         egress = None if written is None else written[0].egress
-        tokens = sent_size(egress)[1]
+        tokens = record_words.sent_size(egress)[1]
         about = estimated(tokens) if tokens else ""
         path, same = on_screen(notice.short or notice.outbox), "the same" if notice.short else "any"
         is_first, self._knows_steps = not self._knows_steps, True
@@ -347,7 +341,7 @@ class Console(Lines):
             self.lines([[("  ", ""), (path, "name")]])
         elif not notice.asks:
             again = written is not None and written[1].is_rewritten
-            line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
+            line, _ = record_words.request_line(notice.sequence, path, egress, self._look, again=again)
             self.lines([[*before, *line]])
         if is_first:
             save = f"save it as a .txt file in {on_screen(notice.inbox)}"

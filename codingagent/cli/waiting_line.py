@@ -218,10 +218,7 @@ def _without_controls(text: str) -> str:
 
 
 def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
-    """Return keys that came at once as one paste, if an Enter is among them: nobody types so quickly.
-
-    The classic console of Windows marks no paste. It sends what is pasted as keys.
-    """
+    """Return keys that came at once, an Enter among them, as one paste: Windows' console marks none."""
     parts = (Keys.ControlM, Keys.ControlJ, Keys.ControlI, Keys.BracketedPaste)
     typed = [key for key in keys if len(key.key) == 1 or key.key in parts]
     if len(typed) < 2 or not any(_ENTER.search(key.data) for key in typed):
@@ -230,10 +227,7 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
 
 
 class ConsolePastes:
-    """Gather what a console of Windows sends: of a paste about a thousand characters at a time.
-
-    `read` returns what is there, which may be nothing; `comes` waits so many seconds for more.
-    """
+    """Gather a console's paste: `read` returns what is there, or nothing; `comes` waits seconds for more."""
 
     def __init__(
         self,

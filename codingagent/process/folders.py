@@ -287,10 +287,7 @@ class CredentialSearch:
     def hidden_in(
         self, folders: AbstractSet[Path], passed_over: Path, data: AbstractSet[Path] = frozenset()
     ) -> list[Path]:
-        """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost.
-
-        In `data`, narrow parts of a home, only files are hidden that have a name of credentials.
-        """
+        """Return the outermost hidden paths in tool folders; in `data` only files named like credentials."""
         found: set[Path] = set()
         for folder in folders | data:
             is_data = folder in data

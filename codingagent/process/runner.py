@@ -47,10 +47,6 @@ _SET = {
 }
 
 Variables = Mapping[str, str]
-# Of processes on Windows, where sessions have no other meaning.
-_OWN_GROUP = 0
-if sys.platform == "win32":
-    _OWN_GROUP = subprocess.CREATE_NEW_PROCESS_GROUP
 
 
 class SandboxLike(Protocol):
@@ -67,10 +63,7 @@ class SandboxLike(Protocol):
 
 
 def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
-    """Return the variables that a command sees: selected ones of `base`, and those named in `passed`.
-
-    An allow list, because no list of secrets is ever complete.
-    """
+    """Return the variables that a command sees: a list of allowed ones, as no list of secrets is complete."""
     # Windows tells all names in capitals.
     names = {*_PASSED, *passed, *(map(str.upper, passed) if os.name == "nt" else ())}
     chosen = {name: value for name, value in base.items() if name in names or name.upper() in names}
@@ -338,7 +331,7 @@ def run_tool(
                 check=False,
                 # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
                 start_new_session=sys.platform != "win32",
-                creationflags=_OWN_GROUP,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
                 pass_fds=handles,
             )
     except subprocess.TimeoutExpired as fault:

@@ -230,10 +230,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
 
 def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
-    """Return what `probe` found inside the sandbox, by promise; WorkError without one.
-
-    `outside` is a folder of the person's that must be out of reach.
-    """
+    """Return what `probe` found inside, by promise; `outside` must be out of its reach. WorkError."""
     import json
     import shlex
     import socket

@@ -111,10 +111,7 @@ def is_batch_file(name: str, variables: Variables, folder: str) -> bool:
 
 
 def searched(command: str, variables: Variables) -> dict[str, str]:
-    """Return the variables for a command: a program on PATH comes before one of its name in the folder.
-
-    cmd.exe looks in the current folder first: `git status`, which runs unasked, would run a git.bat there.
-    """
+    """Return variables with which cmd.exe prefers a program on PATH to a git.bat in the current folder."""
     first = command.split(None, 1)[0].strip('"') if command.strip() else ""
     is_on_path = bool(first) and not re.search(r"[\\/:]", first) and _program(first, variables)
     return {**variables, **({"NoDefaultCurrentDirectoryInExePath": "1"} if is_on_path else {})}

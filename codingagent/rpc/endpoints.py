@@ -1,7 +1,4 @@
-"""Where a server listens and a client connects: a file, a port, a vsock port, a command; and a port's token.
-
-If an endpoint can't be used, a UsageError tells the person how to fix it.
-"""
+"""Where a server listens and a client connects, and a port's token; a UsageError says why it can't be."""
 
 import contextlib
 import errno
@@ -90,10 +87,7 @@ _TOKEN = lazy_pattern(r"[\x21-\x7e]{16,200}")
 
 
 def token_for_server(file: Path | None) -> tuple[str, str]:
-    """Return the token of a server on a port, and what to tell the person about it.
-
-    It is the one in a file, which is created if missing, or a new one.
-    """
+    """Return a server's token, from a file that is made if missing, or new; and what to say about it."""
     new = secrets.token_hex(16)  # 128 bits can't be guessed through a socket
     if file is None:
         return new, f"token {new}"

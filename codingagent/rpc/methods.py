@@ -17,19 +17,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from codingagent.agent import placeholders
+from codingagent.agent import executor, factory, placeholders, plan
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Executor
-from codingagent.agent.factory import secrecy_for
-from codingagent.agent.plan import OperationRequest
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.errors import OperationError, UsageError, WorkError
-from codingagent.model import paths
-from codingagent.model.approval import Question
+from codingagent.model import approval, paths, plain_text, results
 from codingagent.model.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
 from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
-from codingagent.model.plain_text import without_halves
-from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import Policy, in_sandbox, with_named
 from codingagent.process import memory
@@ -38,11 +32,8 @@ from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, method
-from codingagent.storage import atomic_write
-from codingagent.storage.homes import own_folders
-from codingagent.workspace.git_programs import named_by_git
-from codingagent.workspace.programs import persons_variables
-from codingagent.workspace.real_paths import below, with_slashes
+from codingagent.storage import atomic_write, homes
+from codingagent.workspace import git_programs, programs, real_paths
 from codingagent.workspace.workspace import Workspace
 
 # Specification 004, language mapping: each language's interpreter, and how it takes a program's text.
@@ -87,14 +78,11 @@ class Host(Struct, frozen=True):
 
 @contextlib.contextmanager
 def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
-    """Yield the state for a server of this root.
-
-    The home's sessions are hidden. `/` serves the whole machine, whose commands no sandbox confines.
-    """
+    """Yield the state for a server of this root; `/` is the whole machine, which no sandbox confines."""
     with contextlib.ExitStack() as stack:
         # It may be the current folder only, in which no home was ever created.
         is_home = (home / "sessions").is_dir() and not is_machine(root)
-        hidden = own_folders(home, root) if is_home else ()
+        hidden = homes.own_folders(home, root) if is_home else ()
         workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
         if is_machine(root):
@@ -107,14 +95,14 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             policy = policy_of(settings, Path(os.devnull))
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
-            policy = with_named(policy_of(settings, root), named_by_git(root, git_for(root)))
+            policy = with_named(policy_of(settings, root), git_programs.named_by_git(root, git_for(root)))
             # /tmp of a whole machine is one of the folders served: no files of ours go there.
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
             if sandbox.tier != "none":
                 policy = in_sandbox(policy, has_network=sandbox.has_network)
-        variables = environment(persons_variables(), settings.pass_env)
+        variables = environment(programs.persons_variables(), settings.pass_env)
         most = memory.limit_bytes(settings.command_memory)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s, most, settings)
 
@@ -134,9 +122,9 @@ class RemoteMethods:
         self._host = host
         self._runner = runner
         # Threads share no vault: names hold for one connection.
-        self._secrecy = secrecy_for(host.settings)
+        self._secrecy = factory.secrecy_for(host.settings)
         context = bare_context(host.workspace, runner, host.policy, secrecy=self._secrecy)
-        self._executor = Executor(context)
+        self._executor = executor.Executor(context)
 
     def cancel(self) -> None:
         """End the current command, if any; called from another thread."""
@@ -155,7 +143,7 @@ class RemoteMethods:
         errors = event.stderr or ""
         if event.ended_by != "itself":
             errors += f"\n... [ended: {event.limit or 'cancelled'}]"
-        return {"exit_code": exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
+        return {"exit_code": results.exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
 
     def exec_code(self, lang: str, code: str, timeout: _Seconds | None = None) -> dict[str, Any]:
         """Run a program (004, exec_code)."""
@@ -187,7 +175,7 @@ class RemoteMethods:
         assert isinstance(event, FolderListed)
         return {
             "entries": [
-                {"name": without_halves(e.name), "is_dir": e.is_folder, "size": e.size_bytes}
+                {"name": plain_text.without_halves(e.name), "is_dir": e.is_folder, "size": e.size_bytes}
                 for e in event.entries
             ]
         }
@@ -198,20 +186,20 @@ class RemoteMethods:
             (item,) = placeholders.restored(self._secrecy.vault, [Step(operation, 0)])
             if isinstance(item, Problem):
                 return Refused(item.kind, item.fact, advice=item.advice)
-            found = self._executor.perform(OperationRequest(0, item.operation, names=item.names))
+            found = self._executor.perform(plan.OperationRequest(0, item.operation, names=item.names))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault
-        if isinstance(found, Question):
+        if isinstance(found, approval.Question):
             reason = f"it needs approval, which nobody can give here: {'; '.join(found.reasons)}"
             found = Denied(found.kind, found.subject, found.rules, reason)
         return self._secrecy.event(found)
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
         """Return a path in normal form, relative to the root; it may come relative or absolute."""
-        relative = text = with_slashes(text)
+        relative = text = real_paths.with_slashes(text)
         if text.startswith("/") or os.path.splitdrive(text)[0]:
             roots = (self._host.root.absolute(), self._host.workspace.root)
-            inner = below(_normal(text), (_normal(root.as_posix()) for root in roots))
+            inner = real_paths.below(_normal(text), (_normal(root.as_posix()) for root in roots))
             relative = text if inner is None else inner.lstrip("/") or "."
         try:
             return plain(relative)

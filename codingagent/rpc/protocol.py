@@ -137,10 +137,7 @@ def read(line: bytes | bytearray, methods: Mapping[str, Method]) -> Message:
 
 
 def refused(code: Code, why: str, id_json: bytes | None = b"null", name: str = "") -> Request:
-    """Return what only has an answer.
-
-    Without an id it is no request, and so no notification: JSON-RPC 2.0 says null then.
-    """
+    """Return what only has an answer; without an id it is no request, and JSON-RPC 2.0 says null then."""
 
     def fail(_: object) -> None:
         raise MethodError(code, f"{code.name.lower().replace('_', ' ')}: {shown(why)}")

@@ -1,7 +1,4 @@
-"""JSON-RPC server: one event loop for all connections; slow calls run in a thread of their connection.
-
-The loop calls a Protocol: streams would make a round trip half as long again.
-"""
+"""JSON-RPC server: one event loop; slow calls have a thread each connection. Streams would be slower."""
 
 import asyncio
 import contextlib

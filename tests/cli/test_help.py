@@ -30,10 +30,10 @@ def test_each_command_is_where_the_table_says() -> None:
     """A command that is missing from the table can't be reached, and one that is not there fails."""
     defined = {
         info.name: module
-        for module in {entry.module for entry in ENTRIES.values()}
+        for module in {module for module, _ in ENTRIES.values()}
         for info in importlib.import_module(f"codingagent.cli.commands.{module}").app.registered_commands
     }
-    assert defined == {name: entry.module for name, entry in ENTRIES.items()}
+    assert defined == {name: module for name, (module, _) in ENTRIES.items()}
 
 
 @each_row("name", NAMES)

@@ -71,12 +71,12 @@ _Directory(Git("git", print), root, root, "").make(None)
     "demo": """
 from pathlib import Path
 from types import SimpleNamespace
-from codingagent.cli.commands.demo import _RecordedPerson
+from codingagent.cli.commands.demo import _save_next
 reply = Path(sys.argv[1]) / "a.txt"
 reply.touch()
 left[".part"] = 1
 (inbox := reply.with_name("inbox")).mkdir()
-_RecordedPerson(iter([reply]), inbox, "a1b2c3d4", SimpleNamespace(remark=print)).wait(0)
+_save_next(iter([reply]), inbox, "a1b2c3d4", SimpleNamespace(remark=print), 0)
 """,
     "session file": """
 from pathlib import Path

@@ -105,10 +105,7 @@ def _revoke(
 
 
 def choose(home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen) -> None:
-    """Change which files the waiting request shows; UsageError if a number stands for nothing in `choice`.
-
-    Of the words, globs and -N leave files out, +N takes one back, or attaches it whole.
-    """
+    """Change which files the request shows: globs and -N leave out, +N takes back, or attaches whole."""
     left_out, attached = list(state.leave_out), []
     for word in words:
         number = word.lstrip("+-")

@@ -2,32 +2,23 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from codingagent.agent import factory
-from codingagent.cli.command_table import HOME
+from codingagent.cli import command_table, output, plain_output, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
 from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, SessionOptions, with_options
-from codingagent.cli.output import screen_for
-from codingagent.cli.plain_output import Screen
-from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Attached, Wants
 from codingagent.model.paths import shown
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
-from codingagent.storage.homes import Home
-from codingagent.workspace.programs import quoted
-from codingagent.workspace.real_paths import typed_in
-
-if TYPE_CHECKING:
-    from codingagent.cli.shared_session import SharedSession
+from codingagent.workspace import programs, real_paths
 
 app = typer.Typer()
 
@@ -38,10 +29,7 @@ def _new(
     context: typer.Context, given: SessionOptions, words: options.TaskWords = None, json: options.Json = False
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    given.check_reply()
-    may_be_empty = given.prompt is not None
-    task = read_task(words or [], given.file, given.edit, may_be_empty=may_be_empty)
-    _begin(context, given, task, "edits", json=json)
+    _begin(context, given, words or [], "edits", json=json)
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
@@ -57,10 +45,7 @@ def _ask(
     Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
     chat with edits.
     """
-    given.check_reply()
-    may_be_empty = given.prompt is not None
-    task = read_task(words or [], given.file, given.edit, "question", may_be_empty=may_be_empty)
-    _begin(context, given, task, "words", json=json)
+    _begin(context, given, words or [], "words", json=json)
 
 
 @app.command(epilog="Example: codingagent run operations.json --workspace project > events.json", name="run")
@@ -88,25 +73,10 @@ def _run(
     return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(context: typer.Context, given: SessionOptions, task: str, wants: Wants, *, json: bool) -> None:
-    with screen_for(json) as screen, _begun(context, given, task, wants, screen) as begun:
-        home, shared = begun
-        if given.no_wait:
-            shared.announce_checked()
-        else:
-            # What waiting takes is imported once the request is out.
-            from codingagent.cli.commands.waiting import follow
-
-            follow(shared, home, screen, given)
-
-
 def _place(
     context: typer.Context, given: SessionOptions, made: contextlib.ExitStack
 ) -> tuple[Path, bool, Path | None]:
-    """Return the home, whether it was searched for, and the workspace, if one is named.
-
-    Nothing is created yet but a working tree, which `made` takes back.
-    """
+    """Return the home, whether it was searched for, and the workspace if named; `made` undoes a worktree."""
     workspace, named = given.workspace, None
     if given.worktree is not None:
         from codingagent.agent.commit import PersonsRepository
@@ -120,12 +90,13 @@ def _place(
     return *trusted_home(context, named), workspace
 
 
-@contextlib.contextmanager
-def _begun(
-    context: typer.Context, given: SessionOptions, task: str, wants: Wants, screen: Screen
-) -> "Iterator[tuple[Home, SharedSession]]":
-    """Yield the home and a new session at work there, with its first request written."""
-    with contextlib.ExitStack() as stack:
+def _begin(
+    context: typer.Context, given: SessionOptions, words: list[str], wants: Wants, *, json: bool
+) -> None:
+    given.check_reply()
+    what = "question" if wants == "words" else "task"
+    task = task_input.read_task(words, given.file, given.edit, what, may_be_empty=given.prompt is not None)
+    with output.screen_for(json) as screen, contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as made:
             root, was_found, workspace = _place(context, given, made)
             settings, folder, files = checked(given, root, workspace, screen)
@@ -136,21 +107,7 @@ def _begun(
             how = (settings, given.protocol, wants)
             session = factory.start_session(home, folder, task, *how)
             made.pop_all()
-        if was_found and not homes.is_registered(home.root):
-            HOME.set(home.root)
-            screen.remark(
-                f"this home can't be remembered, since {homes.registry_entry(home.root).parent} can't be"
-                f" written: name it each time, with --home {quoted([str(home.root)])} or as"
-                " CODINGAGENT_HOME"
-            )
-        if given.worktree is not None:
-            HOME.set(home.root)
-            screen.remark(f"on branch {given.worktree}, in {folder}: type later commands there")
-        elif not given.here and not any(folder.iterdir()) and _has_files():
-            screen.remark(
-                "the workspace is empty, so the model gets no files; to work in this folder instead:"
-                " codingagent new --here"
-            )
+        _tell_where(given, home, was_found, folder, screen)
         shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
         requests = shared.work.requests
         requests.begin()
@@ -160,17 +117,43 @@ def _begun(
             shared.check_first(settings.check_first)
         screen.busy("looking through the workspace", count=screen.files_found)
         requests.write()
-        yield home, shared
+        if given.no_wait:
+            shared.announce_checked()
+            return
+        # What waiting takes is imported once the request is out.
+        from codingagent.cli.commands.waiting import follow
+
+        follow(shared, home, screen, given)
 
 
-def _has_files() -> bool:
-    """Return whether the current folder has more than a home keeps there."""
+def _tell_where(
+    given: SessionOptions, home: homes.Home, was_found: bool, folder: Path, screen: plain_output.Screen
+) -> None:
+    """Say what a person could not know of the home and the workspace."""
+    if was_found and not homes.is_registered(home.root):
+        command_table.HOME.set(home.root)
+        screen.remark(
+            f"this home can't be remembered, since {homes.registry_entry(home.root).parent} can't be"
+            f" written: name it each time, with --home {programs.quoted([str(home.root)])} or as"
+            " CODINGAGENT_HOME"
+        )
     own = {"workspace", "outbox", "inbox", "sessions"}
-    return any(name not in own and not name.startswith(".") for name in os.listdir())
+    if given.worktree is not None:
+        command_table.HOME.set(home.root)
+        screen.remark(f"on branch {given.worktree}, in {folder}: type later commands there")
+    elif (
+        not given.here
+        and not any(folder.iterdir())
+        and any(n[0] != "." and n not in own for n in os.listdir())
+    ):
+        screen.remark(
+            "the workspace is empty, so the model gets no files; to work in this folder instead:"
+            " codingagent new --here"
+        )
 
 
 def checked(
-    given: SessionOptions, root: Path, workspace: Path | None, screen: Screen
+    given: SessionOptions, root: Path, workspace: Path | None, screen: plain_output.Screen
 ) -> tuple[Settings, Path, dict[str, Attached]]:
     """Return settings, workspace and files; create nothing: a path may be mistyped."""
     named = None if workspace is None else str(workspace)
@@ -191,7 +174,7 @@ def checked(
 
 def _there(pattern: str, tree: Path, branch: str | None) -> str:
     """Return what names in a branch's working tree the files that a pattern names in the current folder."""
-    near = typed_in(Path.cwd(), pattern, Path.cwd()) if branch and pattern else None
+    near = real_paths.typed_in(Path.cwd(), pattern, Path.cwd()) if branch and pattern else None
     if near is None:
         return pattern
     found = os.path.join(tree, near)
@@ -203,7 +186,7 @@ def _there(pattern: str, tree: Path, branch: str | None) -> str:
     return found
 
 
-def _agreed(name: str, workspace: Path, screen: Screen) -> str:
+def _agreed(name: str, workspace: Path, screen: plain_output.Screen) -> str:
     """Return the text of a prompt; the person is asked once about one that they may not have written."""
     found = own_prompts.named(name, workspace)
     text = found.text()

@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.agent.answers import Ask, save_answer
-from codingagent.cli import layout
-from codingagent.cli.command_table import runnable
+from codingagent.cli import command_table, layout, output, task_input
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
-from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
-from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, WorkError, disk_errors
-from codingagent.model.plain_text import one_line
-from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model import plain_text, session_state
 from codingagent.model.settings import pasted
 from codingagent.process.runner import run_tool
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
-from codingagent.storage.homes import Home
-from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+from codingagent.storage import homes, mailbox
 from codingagent.workspace import programs
-from codingagent.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -56,8 +50,8 @@ def _copy(
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
-    if state.phase is not Phase.AWAITING_ANSWER:
-        raise UsageError(no_request_waits(state))
+    if state.phase is not session_state.Phase.AWAITING_ANSWER:
+        raise UsageError(session_state.no_request_waits(state))
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
     if not whole:
         path = (*home.mailbox.waiting_paths(state.session_id, state.sequence), path)[0]
@@ -96,21 +90,21 @@ def _paste(
     if session is not None:
         _save_answer(home, home.sessions.load(session), None, edits=editor)
         return
-    with screen_for(json=False) as screen:
+    with output.screen_for(json=False) as screen:
         _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
 
 
-def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
+def _save_answer(home: homes.Home, session: session_state.Session, ask: Ask | None, *, edits: bool) -> None:
     """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
     if edits:
-        data = edited("answer.txt")
+        data = task_input.edited("answer.txt")
     elif not is_terminal(sys.stdin):
         # As bytes: the inbox detects the encoding.
-        data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
+        data = sys.stdin.buffer.read(mailbox.REPLY_LIMIT_BYTES + 1)
     else:
         data = read().encode("utf-8", "replace")
     path, owner = save_answer(home, session, ask, data)
-    way = runnable(f"`codingagent resume {owner}`")
+    way = command_table.runnable(f"`codingagent resume {owner}`")
     sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
 
 
@@ -158,7 +152,7 @@ def write(text: str) -> None:
         # Its program may fail without telling us: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     if is_lost:
-        why = f" ({one_line(said[0])})" if said else ""
+        why = f" ({plain_text.one_line(said[0])})" if said else ""
         raise WorkError(f"{program()} did not put the text on the clipboard{why}; {_REMEDY}")
 
 
@@ -218,7 +212,7 @@ def is_the_terminals() -> bool:
 
 def _tmux(*words: str, outside: Collection[Path], data: bytes = b"") -> tuple[int, str] | None:
     """Run the tmux that this process is in, if any: its exit code, and what it says."""
-    found = find_program("tmux", *outside) if os.environ.get("TMUX") else None
+    found = programs.find_program("tmux", *outside) if os.environ.get("TMUX") else None
     if found is None:
         return None
     done = run_tool([found, *words], os.environ, data, _PATIENCE_S)
@@ -268,7 +262,7 @@ class ClipboardPoller:
     can't be read, is skipped silently.
     """
 
-    def __init__(self, home: Home, complain: Callable[[str], None], *, is_asked: bool = True) -> None:
+    def __init__(self, home: homes.Home, complain: Callable[[str], None], *, is_asked: bool = True) -> None:
         self._home = home
         self._complain = complain
         self._seen: str | None = None

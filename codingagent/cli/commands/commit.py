@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.checkpoints.history import steps
+from codingagent.cli import output, shared_session, stdio, task_input
 from codingagent.cli.commands.common import at_rest, home_of, latest_of, opened
 from codingagent.cli.commands.options import Json, SessionName, option
-from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
-from codingagent.cli.shared_session import AT_WORK, locked
-from codingagent.cli.stdio import is_terminal
-from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import CommitMade, HookChanged
-from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural
+from codingagent.model import journal_entries, paths, plain_text
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -51,19 +46,19 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
     own_words = "\n\n".join(message or ())
-    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not own_words
-    with screen_for(json) as screen:
+    is_asked = stdio.is_terminal(sys.stdin) and stdio.is_terminal(sys.stdout) and not own_words
+    with output.screen_for(json) as screen:
         how = {"whole": whole, "trusts_ignored": trust_ignored}
         prepared = _prepared(home, state, screen, branch, **how)
         repository, plan, words, *_ = prepared
         if message == ["-"]:  # not before: what is typed, and then refused, would be lost
-            own_words = read_words(message, None, edit=False, may_be_empty=False)
+            own_words = task_input.read_words(message, None, edit=False, may_be_empty=False)
         if (edits := is_asked if edit is None else edit) and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
         make = partial(repository.commit, plan, own_words or words, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
         try:
-            made = own.wait(make) if (own := AT_WORK.get()) else make()
+            made = own.wait(make) if (own := shared_session.AT_WORK.get()) else make()
         except WorkError as fault:
             hooked, _ = _record(home, state, screen, prepared, None)
             raise WorkError("; ".join(filter(None, (str(fault), hooked)))) from fault
@@ -78,10 +73,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
 def _record(
     home: Home, state: Session, screen: Screen, prepared: "_Prepared", made: "Committed | None"
 ) -> tuple[str, set[str]]:
-    """Record a commit, if one was made, and what hooks made of the session's files.
-
-    Return the latter in words, and those files that the commit has otherwise, by paths from the top.
-    """
+    """Record a commit and what hooks changed: in words, and the files that the commit has otherwise."""
     repository, plan, _, count, before = prepared
     told: list[str] = []
     left = set[str]()
@@ -94,15 +86,15 @@ def _record(
             after = checkpoints.take().id
             changed = [each.path for each in checkpoints.changes(before, after) if each.path in own]
             counts = checkpoints.counts(before, after) if changed else {}
-            told = [f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
-            told += [shown(path) for path in changed if path not in counts]
+            told = [f"{paths.shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
+            told += [paths.shown(path) for path in changed if path not in counts]
             left = {own[path] for path in changed}
         if told:
             there = (s.sequence for s in steps(records)[::-1] if s.sequence and not s.undo)
-            log.record(HookChanged(next(there, 0), before, after, tuple(changed), now()))
+            log.record(journal_entries.HookChanged(next(there, 0), before, after, tuple(changed), now()))
         if made is not None:
             left -= repository.altered(plan)
-            log.record(CommitMade(*made, count + (bool(told) and not left), now()))
+            log.record(journal_entries.CommitMade(*made, count + (bool(told) and not left), now()))
         log.sync()
     how = "`codingagent diff` shows it, `codingagent commit` commits it so"
     said = f"a hook changed {', '.join(told)}: {how if left else 'the commit has it so'}"
@@ -111,12 +103,12 @@ def _record(
 
 def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str) -> None:
     count = len(made.files)
-    what = f"{count} {plural(count, 'file')}"
+    what = f"{count} {plain_text.plural(count, 'file')}"
     screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
     for line in left:
         screen.remark(f"not in it: {line}")
     if yours:
-        screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
+        screen.remark(f"your own changes stay uncommitted in: {', '.join(map(paths.shown, yours))}")
     if hooked:
         screen.remark(hooked)
 
@@ -124,15 +116,12 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool, trusts_ignored: bool
 ) -> "_Prepared":
-    """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
-
-    UsageError says why it can't be.
-    """
+    """Return what is to be committed, its message, how many records tell it, a checkpoint; UsageError."""
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 
     session_id = state.session_id
-    with locked(home, screen.remark):
+    with shared_session.locked(home, screen.remark):
         state = home.sessions.load(session_id)
         if state.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL) or state.undoing is not None:
             raise UsageError(

@@ -58,12 +58,6 @@ def waiting_of(home: Home) -> Session:
     return next((each for each in found if each.is_awaiting_answer), None) or latest_of(home)
 
 
-def latest_id(home: Home) -> str:
-    """Return the id of the only session here, none of which need be read; empty: there are more, or none."""
-    found = home.sessions.ids()
-    return found[0] if len(found) == 1 else ""
-
-
 def latest_of(home: Home, *, or_run: bool = False) -> Session:
     """Return the latest session, complete or not; with `or_run` the latest run if there is no session."""
     found = homes.all_sessions(home, fail)

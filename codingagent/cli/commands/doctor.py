@@ -13,23 +13,14 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.cli import layout
-from codingagent.cli.command_table import runnable
-from codingagent.cli.commands import clipboard
-from codingagent.cli.commands.common import home_was_found
+from codingagent.cli import command_table, layout, plain_output, tables
+from codingagent.cli.commands import clipboard, common
 from codingagent.cli.commands.options import Json, option
-from codingagent.cli.layout import Line, Look, look_of
-from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, system_reason
-from codingagent.process.bubblewrap import Unconfined
-from codingagent.process.diagnosis import lacking
-from codingagent.process.runner import editor_of
+from codingagent.process import bubblewrap, diagnosis, runner
 from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings, seen_folders
 from codingagent.storage import homes
-from codingagent.workspace import programs
-from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.path_walk import is_too_much
+from codingagent.workspace import own_code, path_walk, programs
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
@@ -49,24 +40,24 @@ def _doctor(
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
-    look = look_of(sys.stdout)
+    look = layout.look_of(sys.stdout)
     missing: dict[str, bool] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
     of_machine = findings(outside, homes.default_workspace(home))
-    for finding in itertools.chain(of_machine, _own(home, was_found=home_was_found(context))):
+    for finding in itertools.chain(of_machine, _own(home, was_found=common.home_was_found(context))):
         if finding.holds is False:
             missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
         if json:
-            write_json_line(sys.stdout, to_builtins(finding))
+            plain_output.write_json_line(sys.stdout, to_builtins(finding))
         elif verbose or not finding.is_promise or finding.holds is False:
-            show_lines(_lines(finding, look))
+            tables.show_lines(_lines(finding, look))
             sys.stdout.flush()
     needed = ", ".join(name for name, is_needed in missing.items() if is_needed)
     others = ", ".join(name for name, is_needed in missing.items() if not is_needed)
     without = f"; not as it could be: {others}" if others else ""
     verdict = f"missing: {needed}{without}" if needed else f"ready{without}"
     if not json:
-        show_lines([[(verdict, "bold")]])
+        tables.show_lines([[(verdict, "bold")]])
     return 1 if needed else 0
 
 
@@ -96,12 +87,12 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         places.append(workspace.resolve())
         is_open = resolved.settings.network or resolved.settings.sandbox == "off"
         yield from itertools.chain(*(_toolchains(each, is_open) for each in dict.fromkeys(places)))
-    for code in {own_code_in(each) for each in places if not is_too_much(each)}:
+    for code in {own_code.own_code_in(each) for each in places if not path_walk.is_too_much(each)}:
         for holds, said in ((False, code.fault or code.remark), (None, code.shared)):
             if said:
                 yield Finding("installation", holds, said)
     yield _encoding()
-    editor = editor_of(os.environ)
+    editor = runner.editor_of(os.environ)
     try:
         programs.command_line(editor)
         yield Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
@@ -112,8 +103,8 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
 
 def _toolchains(place: Path, has_network: bool) -> Iterator[Finding]:
     """Yield what commands will lack for the project files in a folder."""
-    sandbox = bubblewrap_for(place, (), place, has_network) or Unconfined()
-    for file, lacks in lacking(sandbox, place, programs.persons_path()):
+    sandbox = bubblewrap_for(place, (), place, has_network) or bubblewrap.Unconfined()
+    for file, lacks in diagnosis.lacking(sandbox, place, programs.persons_path()):
         found = lacks or "its tool is on your PATH, and its packages are there or need none"
         yield Finding("toolchain", not lacks, f"{file}: {found}")
 
@@ -175,9 +166,9 @@ def _encoding() -> Finding:
     return Finding("encoding", False, detail, f"{remedy} to see all characters")
 
 
-def _lines(finding: Finding, look: Look) -> Iterator[Line]:
-    detail = runnable(finding.detail)
-    remedy = f"; {runnable(finding.remedy)}" if finding.remedy else ""
+def _lines(finding: Finding, look: layout.Look) -> Iterator[layout.Line]:
+    detail = command_table.runnable(finding.detail)
+    remedy = f"; {command_table.runnable(finding.remedy)}" if finding.remedy else ""
     is_note = finding.holds is False and not finding.is_needed
     word = "note" if is_note else _WORDS[finding.holds]
     if not look.is_terminal:

@@ -9,22 +9,17 @@ from typing import Annotated
 
 import typer
 
+from codingagent.cli import plain_output, stdio, tables
 from codingagent.cli.commands.common import home_of, trusted_home
 from codingagent.cli.commands.options import Json, option
 from codingagent.cli.output import fail, screen_for
-from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_terminal
-from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model.journal_entries import SessionClosed, SessionRenamed, is_session_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session
 from codingagent.process.select_sandbox import forget_layer_of, seen_folders
-from codingagent.storage import atomic_write, homes
-from codingagent.storage.clock import now
+from codingagent.storage import atomic_write, clock, homes, journal, lock
 from codingagent.storage.homes import Home, told_as
-from codingagent.storage.journal import SessionLog
-from codingagent.storage.lock import is_held
 from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.sharing import retried
 
@@ -51,7 +46,7 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
             waits = state.phase is Phase.AWAITING_APPROVAL
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
             raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
-        _record(home, state, SessionClosed(now()))
+        _record(home, state, SessionClosed(clock.now()))
         screen.remark(
             f"closed {told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
             f" delete {session}` deletes it"
@@ -59,7 +54,7 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
 
 
 def _record(home: Home, state: Session, record: SessionClosed | SessionRenamed) -> None:
-    with contextlib.closing(SessionLog(home.sessions.open(state.session_id), state)) as log:
+    with contextlib.closing(journal.SessionLog(home.sessions.open(state.session_id), state)) as log:
         log.record(record)
         log.sync()
         home.sessions.write_document(log.session)
@@ -74,7 +69,7 @@ def _rename(
     name = one_line(" ".join(name.split()), 60)
     with screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
-        _record(home, state, SessionRenamed(name, now()))
+        _record(home, state, SessionRenamed(name, clock.now()))
         screen.remark(f"session {session} is called {name}" if name else f"{session} has no name")
 
 
@@ -92,7 +87,7 @@ def _delete(
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong
         if not yes:
-            if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+            if not (stdio.is_terminal(sys.stdin) and stdio.is_terminal(sys.stdout)):
                 raise UsageError("there is no terminal to ask on; add --yes")
             asked = f"delete session {session} with its undo history and requests? It stays deleted"
             with home.lock.set_aside(screen.remark):
@@ -100,7 +95,7 @@ def _delete(
             if chosen != 0:
                 screen.remark("nothing was deleted")
                 return
-        if is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
+        if lock.is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
             raise UsageError(
                 f"another terminal waits for session {session}: end it there, with Ctrl-C, or by `codingagent"
                 f" close {session}`; then delete the session"
@@ -146,13 +141,13 @@ def _sandbox(
     if forget:
         if not forget_layer_of(workspace):
             raise WorkError("a command uses the layer; end it, and try again")
-        show_lines([[("forgotten: the next command begins with your tools' folders as they are", "")]])
+        tables.show_lines([[("forgotten: the next command begins with your tools' folders as they are", "")]])
         return
     seen, layer = seen_folders(resolved.settings, workspace)
     for tool, how, path in seen:
         if json:
-            write_json_line(sys.stdout, {"tool": tool, "access": how, "path": path})
+            plain_output.write_json_line(sys.stdout, {"tool": tool, "access": how, "path": path})
         else:
-            show_lines([[(f"{tool}  ", "bold"), (f"{path}  ", ""), (how, "dim")]])
+            tables.show_lines([[(f"{tool}  ", "bold"), (f"{path}  ", ""), (how, "dim")]])
     if not json:
-        show_lines([[(f"the layer: {layer}", "")]])
+        tables.show_lines([[(f"the layer: {layer}", "")]])

@@ -12,23 +12,18 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.checkpoints.history import steps
-from codingagent.cli import tables
-from codingagent.cli.command_table import runnable
+from codingagent.cli import command_table, stdio, tables, task_input
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import home_of, latest_id, latest_of, trusted_home
+from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, option
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import be_utf8
-from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError, WorkError
-from codingagent.model.events import Finished
+from codingagent.model import events, plain_text
 from codingagent.model.journal_entries import Record, TurnEnded
-from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
-from codingagent.storage import homes
+from codingagent.storage import homes, journal
 from codingagent.storage.homes import Home
-from codingagent.storage.journal import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,14 +70,14 @@ def _list(
 
 def _listed(session: Session, secrecy: "Secrecy") -> Session:
     """Return a session without the secrets in what a list tells of it; it may have thousands of results."""
-    ends = tuple(each for each in session.results if isinstance(each, Finished))
+    ends = tuple(each for each in session.results if isinstance(each, events.Finished))
     told = {"name": session.name, "task": session.task, "results": ends}
     return replace(session, **secrecy.hide_all(told))
 
 
 def _told(session: Session) -> str:
     """Return the words by which a session is found."""
-    ends = (event.summary for event in session.results if isinstance(event, Finished))
+    ends = (event.summary for event in session.results if isinstance(event, events.Finished))
     return "\n".join((session.name, session.task, *ends)).casefold()
 
 
@@ -95,7 +90,8 @@ def _show(
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
     home = home_of(context)
-    name = session or latest_id(home) or latest_of(home, or_run=True).session_id
+    ids = home.sessions.ids()  # the only one need not be read to be chosen
+    name = session or (ids[0] if len(ids) == 1 else latest_of(home, or_run=True).session_id)
     told, early = home.outcomes(name, None if markdown else _LINES)
     state = told[-1][1]
     request = home.mailbox.outbox_path(state.session_id, state.sequence)
@@ -108,7 +104,7 @@ def _show(
         shown, records = hide_all(state), map(hide_all, every)
         more = {"said": list(map(to_builtins, shown.said)), "granted": sorted(shown.granted)}
         more["records"] = list(map(to_builtins, records))
-        write_json_line(sys.stdout, {**document(shown), **more})
+        write_json_line(sys.stdout, {**journal.document(shown), **more})
         return
     counts = hide_all(_counts_of(home, state, [record for record, _ in told]))
     names = {each: hide_all(getattr(state, each)) for each in ("name", "task", "granted")}
@@ -205,7 +201,7 @@ def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
         chosen, since = (steps, "") if is_all else _since_commit(home, state)
         if since and not json:
             what = f"{'what' if chosen else 'nothing'} came since commit {since[:10]}"
-            told = runnable(f"{what}; `codingagent diff --all` shows all of the session\n")
+            told = command_table.runnable(f"{what}; `codingagent diff --all` shows all of the session\n")
             # Names may be for a program.
             (sys.stderr if name_only else sys.stdout).write(told)
         if chosen or not since:
@@ -238,7 +234,7 @@ def _context(
     from codingagent.cli.commands.begin import checked
     from codingagent.context import show
 
-    task, workspace = read_task(words or [], given.file, edit=False), given.workspace
+    task, workspace = task_input.read_task(words or [], given.file, edit=False), given.workspace
     root, was_found = trusted_home(context)
     if was_found and not (root / "sessions").is_dir():
         # As `new --here` would, which was not run yet.
@@ -248,7 +244,7 @@ def _context(
     material, guess = drafted(root, folder, task, settings, files)
     hide = secrecy_for(settings).hide
     attached = [show.as_chosen(view, "attached") for view in material.views]
-    be_utf8(sys.stdout)
+    stdio.be_utf8(sys.stdout)
     if json:
         chosen = show.for_programs(guess.chosen if guess else (), time.time())
         conventions = ({"path": view.path, "conventions": True} for view in material.conventions)
@@ -258,7 +254,7 @@ def _context(
     conventions_told = (f"{view.path}: the repository's conventions" for view in material.conventions)
     told = (*show.for_person(attached, 0), *conventions_told, *(guess.told() if guess else ()))
     for line in told:
-        sys.stdout.write(f"{on_screen(hide(line))}\n")
+        sys.stdout.write(f"{plain_text.on_screen(hide(line))}\n")
     if not told:
         fail(f"no file of {folder} is chosen for this task")
 

@@ -37,6 +37,7 @@ from codingagent.rpc.endpoints import (
 )
 from codingagent.rpc.methods import TABLE, Host, host_of, is_machine
 from codingagent.storage import homes
+from codingagent.workspace.programs import quoted
 
 app = typer.Typer()
 # The highest number means "any" to the system.
@@ -95,40 +96,7 @@ def _serve(  # one for each command-line option
     elif is_machine(root) and resolved.origins["policy"] == DEFAULT:
         # The guest machine is the confinement; nobody could answer a preset's questions.
         settings = replace(settings, policy="permissive")
-    hosting = host_of(home, folder, settings, timeout)
-    _serve_until_stopped(hosting, named, verbose=verbose)
-
-
-@app.command(epilog="Example: codingagent call ping --stdio", name="call")
-@with_options("own socket tcp vsock token_file cid command", _EndpointOptions)
-def _call(
-    context: typer.Context,
-    named: _EndpointOptions,
-    method: Annotated[
-        str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
-    ],
-    params: Annotated[str | None, options.option("params")] = None,
-    timeout: options.AnswerLimit = 30.0,
-) -> int:
-    """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
-    values = None
-    if params is not None:
-        try:
-            values = decode(params)
-        except (ValueError, RecursionError) as fault:
-            why = str(fault).removeprefix("JSON is malformed: ")
-            raise UsageError(f"the params are not JSON: {why}") from fault
-        if not isinstance(values, dict | list):
-            raise UsageError("the params must be a JSON object or array")
-    chosen = named.chosen()
-    endpoint: Endpoint = _served_here(context.obj) if chosen is None else chosen
-    if isinstance(endpoint, Tcp) and named.token_file is not None:
-        endpoint = replace(endpoint, token=read_token(named.token_file))
-    with Client.connect(endpoint, timeout_s=timeout) as client:
-        result = client.call(method, values)
-    be_utf8(sys.stdout)
-    sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
-    return 0
+    _serve_until_stopped(host_of(home, folder, settings, timeout), named, verbose=verbose)
 
 
 def _serve_until_stopped(
@@ -152,12 +120,10 @@ def _serve_until_stopped(
             # Before any file is opened: it would get the number of a closed standard stream.
             with disk_errors("--stdio needs both standard input and output", UsageError):
                 place = StandardStreams()
-            where = "standard input and output"
-            host = stack.enter_context(hosting)
-        else:
-            host = stack.enter_context(hosting)
+        host = stack.enter_context(hosting)
+        if endpoint is not None:
             place = stack.enter_context(closing(listen(endpoint)))
-            where = str(place.endpoint)
+        where = "standard input and output" if isinstance(place, StandardStreams) else place.endpoint
 
         def say() -> None:
             held = "in a sandbox" if host.sandbox.tier != "none" else "unconfined"
@@ -171,12 +137,38 @@ def _serve_until_stopped(
         server.serve(place, say)
 
 
-def _served_here(home: Path | None) -> Command:
-    """Return a server started for a single call, in the home that was named, if any."""
-    from codingagent.workspace.programs import quoted
-
-    # The server must find an unnamed home itself: a named one is trusted. -P: nothing is imported from the
-    # current folder, which may be a workspace.
-    named = () if home is None else ("--home", os.fspath(home))
-    words = (sys.executable, "-P", "-m", "codingagent", *named, "serve", "--stdio")
-    return Command(quoted(words))
+@app.command(epilog="Example: codingagent call ping --stdio", name="call")
+@with_options("own socket tcp vsock token_file cid command", _EndpointOptions)
+def _call(
+    context: typer.Context,
+    named: _EndpointOptions,
+    method: Annotated[
+        str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
+    ],
+    params: Annotated[str | None, options.option("params")] = None,
+    timeout: options.AnswerLimit = 30.0,
+) -> int:
+    """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
+    values = None
+    if params is not None:
+        try:
+            values = decode(params)
+        except (ValueError, RecursionError) as fault:
+            why = str(fault).removeprefix("JSON is malformed: ")
+            raise UsageError(f"the params are not JSON: {why}") from fault
+        if not isinstance(values, dict | list):
+            raise UsageError("the params must be a JSON object or array")
+    endpoint: Endpoint | None = named.chosen()
+    if endpoint is None:
+        # A server for this call alone. It must find an unnamed home itself: a named one is trusted. -P:
+        # nothing is imported from the current folder, which may be a workspace.
+        home = () if context.obj is None else ("--home", os.fspath(context.obj))
+        words = (sys.executable, "-P", "-m", "codingagent", *home, "serve", "--stdio")
+        endpoint = Command(quoted(words))
+    if isinstance(endpoint, Tcp) and named.token_file is not None:
+        endpoint = replace(endpoint, token=read_token(named.token_file))
+    with Client.connect(endpoint, timeout_s=timeout) as client:
+        result = client.call(method, values)
+    be_utf8(sys.stdout)
+    sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    return 0

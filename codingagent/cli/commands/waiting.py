@@ -1,7 +1,4 @@
-"""Wait for answers, and do what the person enters meanwhile: words, a pasted answer, or a command.
-
-A command does what the command of its name does, by running it.
-"""
+"""Wait for answers, and do what is entered meanwhile: words, an answer, or a command, by running it."""
 
 import contextlib
 import difflib
@@ -21,19 +18,14 @@ from msgspec import Struct
 from codingagent.agent.answers import refuse_request, save_answer
 from codingagent.agent.requests import Requests
 from codingagent.cli import inbox_loop, keyboard
-from codingagent.cli.commands import amend, clipboard
+from codingagent.cli.commands import amend, clipboard, common, options
 from codingagent.cli.commands.clipboard import ClipboardPoller
-from codingagent.cli.commands.common import inbox_of
-from codingagent.cli.commands.options import SessionOptions
-from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import TurnEnded, Wants, is_session_id
+from codingagent.model import journal_entries, plain_text, session_state
 from codingagent.model.patterns import lazy_pattern, sections, table, words
-from codingagent.model.plain_text import one_line, plural
-from codingagent.model.session_state import Session
 from codingagent.storage import settings_file
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
@@ -68,9 +60,9 @@ _REPLY_S, _TURNS = 600, 20
 _SHOWN_CHARACTERS = 60
 
 
-def follow(work: SharedSession, home: Home, screen: Screen, given: SessionOptions) -> None:
+def follow(work: SharedSession, home: Home, screen: Screen, given: options.SessionOptions) -> None:
     """Wait for answers until the session is complete, and on a terminal until the person leaves."""
-    inbox = inbox_of(work.conversation, home)
+    inbox = common.inbox_of(work.conversation, home)
     screen.check()
     with contextlib.ExitStack() as stack:
         stack.enter_context(work.waiting())
@@ -130,8 +122,8 @@ class Entered(Struct):
     _shared: SharedSession
     _screen: Screen
     _watch: Watch
-    _keys: Keyboard
-    _given: SessionOptions
+    _keys: keyboard.Keyboard
+    _given: options.SessionOptions
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
     _proposed: str = ""
@@ -144,7 +136,7 @@ class Entered(Struct):
         work = self._shared.work
         session = work.requests.session
         every = self._home.records(session.session_id) if session.is_complete else ()
-        for record in [each for each in every if isinstance(each, TurnEnded)][-1:]:
+        for record in [each for each in every if isinstance(each, journal_entries.TurnEnded)][-1:]:
             self._screen.record(*work.context.secrecy.record(record, session))
 
     def _propose(self) -> None:
@@ -201,7 +193,7 @@ class Entered(Struct):
         if entry is None:
             return
         if conversation.session.is_closed:
-            text = one_line(entry.text, _SHOWN_CHARACTERS)
+            text = plain_text.one_line(entry.text, _SHOWN_CHARACTERS)
             self._screen.remark(f"the session was closed before this was done: {text}")
             return
         at_work = AT_WORK.set(self._shared)
@@ -215,7 +207,7 @@ class Entered(Struct):
         finally:
             AT_WORK.reset(at_work)
 
-    def _do(self, entry: "LineEntry", session: Session) -> None:
+    def _do(self, entry: "LineEntry", session: session_state.Session) -> None:
         text = entry.text
         self._screen.remark(f"> {text}")
         if files := _files_in(text):
@@ -237,7 +229,7 @@ class Entered(Struct):
         elif self._choice(_FOR_THE_MODEL, _SENT) == 0:
             self._say(text)
 
-    def _say(self, text: str, wants: Wants | None = None) -> None:
+    def _say(self, text: str, wants: journal_entries.Wants | None = None) -> None:
         session = self._shared.work.requests.session
         amend.say(self._home, session, text.strip(), None, self._screen, wants)
 
@@ -250,8 +242,8 @@ class Entered(Struct):
         is_answered = conversation.session.is_complete
         if is_answered or not conversation.is_answer(text, is_handed=True):
             lines = text.strip().count("\n") + 1
-            size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
-            shown = one_line(text, _SHOWN_CHARACTERS)
+            size = f"{len(text):,} characters, {lines:,} {plain_text.plural(lines, 'line')}"
+            shown = plain_text.one_line(text, _SHOWN_CHARACTERS)
             asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
             meanings = "words for the model", "the chat's answer all the same", "neither: forget it"
             meaning = self._choice(asked, meanings)
@@ -369,7 +361,7 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     if own_name == "codingagent":
         verb, *own = (rest[2:] if rest[:1] == ["--home"] else rest) or ["?"]
         command = _ALIASES.get(verb, f"/{verb}")
-        own = [word for word in own if not is_session_id(word)]
+        own = [word for word in own if not journal_entries.is_session_id(word)]
         is_run = command in _WORDS or (command in ("/help", "/quit") and not own)
         return " ".join((command, *own)) if is_run else ""
     if name[:1] == "/":
@@ -386,7 +378,7 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
 
 
-def _kept(session: Session) -> Iterator[str]:
+def _kept(session: session_state.Session) -> Iterator[str]:
     """Yield the options of `new` that give another session what this one has."""
     terms = session.terms
     yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")

@@ -52,19 +52,12 @@ _STALE = (
 )
 
 
-class TooLargeError(UsageError):
-    """The body of a request is larger than its path takes."""
-
-
 class Walls:
     """Let only requests with both keys and from the page itself through to `app`.
 
-    Args:
-        app: what answers them.
-        shell: makes the page without its content, of a `nonce` for its scripts and the `keys`: the tab's, or
-            none, and what proves that the server is the page.
-        port: of the server; it is in its address and in the cookie's name.
-        limits: the most bytes of a body by the last part of its path; others take a form.
+    `shell` makes the page without its content, of a `nonce` for its scripts and the `keys`: the tab's, or
+    none, and what proves that the server is the page. `port` is the server's, `limits` are the most bytes of
+    a body by the last part of its path; others take a form.
     """
 
     def __init__(
@@ -109,7 +102,7 @@ class Walls:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > limit:
-                raise TooLargeError(f"that is more than {limit // 2**20} MiB: nothing was done")
+                raise UsageError(f"that is more than {limit // 2**20} MiB: nothing was done")
             return message
 
         await self._app(scope, receive_bounded, send_with_headers)

@@ -46,13 +46,9 @@ _DIGITS = 12
 
 
 class PageState:
-    """The home whose sessions the page shows, and where a new session works.
+    """The home whose sessions the page shows, which may not exist yet, and where a new session works.
 
-    Args:
-        home: the folder; it may not exist yet.
-        workspace: of the next session.
-        is_here: the home is in the workspace, and this one is the current folder.
-        settings: in force there.
+    With `is_here` the home is in the workspace, and this one is the current folder.
     """
 
     def __init__(self, home: Path, workspace: Path, settings: Settings, *, is_here: bool = False) -> None:
@@ -127,10 +123,7 @@ def guide_tokens() -> int:
 
 
 def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, object]:
-    """Return a picture of what a request holds, against what the person's chat takes.
-
-    Widths are in hundredths: of the limit, or of the whole where that is larger.
-    """
+    """Return a picture of a request's parts against what the chat takes, in hundredths of the larger."""
     chat = chats().get(settings.chat)
     most = settings.context_chars // _CHARACTERS_PER_TOKEN
     total = sum(count for _, count in pieces)

@@ -179,7 +179,7 @@ class Page:
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
-        bar = queries.bar(view.request.pieces, settings) if view.request else ()
+        bar = queries.bar(view.pieces, settings) if view.request else ()
         number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
         plan *= number == view.session.sequence
         return {"view": view, "chats": queries.chat_links(settings), "bar": bar, "plan": plan}
@@ -196,10 +196,7 @@ class Page:
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _stream(self, home: Home, session_id: str, shown: str) -> AsyncIterator[str]:
-        """Yield the view of a session whenever it changes, and the output of a command as it comes.
-
-        `shown` is the stamp of the view that the browser has.
-        """
+        """Yield the view when its stamp is no longer `shown`, and the output of a command as it comes."""
         worker, news = self._worker(session_id), asyncio.Event()
         listeners = self._listeners.setdefault(session_id, set())
         listeners.add(news)

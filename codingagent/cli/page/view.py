@@ -1,5 +1,6 @@
 """What a view of the page shows: read from the journal, by the renderer that all screens share."""
 
+import contextlib
 import itertools
 import re
 import threading
@@ -20,20 +21,13 @@ from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
 from codingagent.cli.record_words import asked_in, laid_out, lines_of
 from codingagent.errors import CodingAgentError, WorkError
-from codingagent.model import events
+from codingagent.model import events, operations, patterns, plain_text, session_fold
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.operations import Kind
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, on_screen, one_line
-from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
-from codingagent.prompt import tokens
-from codingagent.prompt.file_list import human_size
-from codingagent.storage import homes
+from codingagent.prompt import file_list, tokens
+from codingagent.storage import homes, lock, vault_file
 from codingagent.storage.homes import Home
-from codingagent.storage.lock import is_held
-from codingagent.storage.vault_file import vault_file_of
 
 if TYPE_CHECKING:
     from codingagent.agent.at_commit import AtCommit
@@ -55,7 +49,7 @@ _STATES = {
     Phase.REQUEST_DUE: "at work",
     Phase.COMPLETE: "done",
 }
-_SECTION = lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
+_SECTION = patterns.lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
 _TASK_CHARACTERS = 80
 # Of a message, or of what an operation tells; the text of the answer has all of it.
 _RECORD_LINES = 2_000
@@ -82,19 +76,6 @@ class Turn(Struct):
         return "".join(self.html)
 
 
-class RequestView(Struct):
-    """A request that waits to be sent."""
-
-    number: int
-    about: str
-    is_short: bool
-    """There is a short one, for a chat that has seen the earlier ones."""
-    pieces: list[tuple[str, int]]
-    """What the whole one holds: the name of each piece, and its tokens."""
-    beside: list[tuple[str, str, str]]
-    """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
-
-
 def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
     """Return all sessions of a home that are not closed, the latest first, as the list tells them."""
     now = layout.local_now()
@@ -107,7 +88,7 @@ def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
         except WorkError as fault:
             say(f"{each.session_id} is not shown: {fault}")
             continue
-        task = hide(one_line(each.name or each.task, _TASK_CHARACTERS))
+        task = hide(plain_text.one_line(each.name or each.task, _TASK_CHARACTERS))
         when = layout.ago(each.updated_at, now)
         told = {"task": task, "state": _STATES[each.phase], "when": when}
         found.append({"session_id": each.session_id, **told})
@@ -140,7 +121,7 @@ class Story:
         records, end = home.sessions.read_on(session_id, self._end)
         session = before
         secrecy = secrecy_of(home.sessions.folder, session) if session else None
-        for record, session in states(records, before):
+        for record, session in session_fold.states(records, before):
             self.records.append(record)
             if isinstance(record, entries.AnswerTaken):
                 self.turns.append(Turn(record.sequence, record.at, []))
@@ -175,10 +156,10 @@ class SessionView:
         self.hidden = replace(self.session, **secrecy.hide_all({**few, "results": said}))
         self.id, self.worker = session_id, worker
         self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
-        self.title = one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
+        self.title = plain_text.one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
         self.task = self.hidden.task
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
-        self.is_waited_for = is_held(home.waiting_path(session_id))
+        self.is_waited_for = lock.is_held(home.waiting_path(session_id))
         """A process waits for the answer, here or in a terminal."""
         kept = (turn.changed for turn in self.turns if not turn.is_undone)
         self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
@@ -188,18 +169,18 @@ class SessionView:
         work = work_since_commit(records, bool, secrecy.hide) if can_commit else None
         self.message = work.message if work and work.steps else ""
         """The last commit, if there is one, and the message of one that can be made; empty: none can."""
-        self.runs = _runs(Path(self.session.workspace), self.all_changed) if self.message else None
+        self.runs = self._runs() if self.message else None
         """What a commit runs; None where there is no repository."""
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
-        self.request = None
-        if self.session.is_awaiting_answer:
-            beside = beside_in(records).items()
-            files = [(path, secrecy.hide(path), human_size(count)) for path, count in beside]
-            self.request = self._request(home, files)
-        held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
+        beside = beside_in(records).items()
+        self.beside = [(path, secrecy.hide(path), file_list.human_size(count)) for path, count in beside]
+        """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
+        self.request, self.pieces = self._request(home)
+        """What waits to be sent; of the whole of it the name of each piece, and its tokens."""
+        held = vault_file.vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
@@ -227,26 +208,35 @@ class SessionView:
 
     @property
     def is_about_secrets(self) -> bool:
-        return self.question is not None and self.question[-1].kind is Kind.READ_FILE
+        return self.question is not None and self.question[-1].kind is operations.Kind.READ_FILE
 
-    def _request(self, home: Home, beside: list[tuple[str, str, str]]) -> RequestView | None:
+    def _runs(self) -> "AtCommit | None":
+        from codingagent.agent.commit import PersonsRepository
+
+        with contextlib.suppress(CodingAgentError):  # the commit says it
+            return PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
+        return None
+
+    def _request(self, home: Home) -> tuple[dict[str, object], list[tuple[str, int]]]:
         session = self.session
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
         try:
-            whole = mailbox.outbox_path(*name).read_text("utf-8")
-        except OSError:
-            return None  # `resume` writes it again
+            whole = mailbox.outbox_path(*name).read_text("utf-8") if session.is_awaiting_answer else ""
+        except OSError:  # `resume` writes it again
+            whole = ""
+        if not whole:
+            return {}, []
         short = mailbox.short_path(*name)
         is_short = session.sequence > 1 and short.exists()
         sent = short.read_text("utf-8") if is_short else whole
-        about = f"{len(sent):,} characters, {estimated(tokens.estimate(sent))}"
+        about = f"{len(sent):,} characters, {plain_text.estimated(tokens.estimate(sent))}"
         found: dict[str, int] = {}  # the tokens of each section
         marks = [*_SECTION.finditer(whole)]
         for mark, end in itertools.zip_longest(marks, [each.start() for each in marks[1:]]):
             title = mark[2] or str(mark[1]).capitalize()
             found[title] = found.get(title, 0) + tokens.estimate(whole[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
-        return RequestView(session.sequence, about, is_short, pieces, beside)
+        return {"number": session.sequence, "about": about, "is_short": is_short}, pieces
 
 
 def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
@@ -258,15 +248,6 @@ def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
 def _left_out(lines: Sized) -> list[str]:
     rest = len(lines) - _RECORD_LINES
     return [f"({rest:,} more lines: the text of the answer has all)"] * (rest > 0)
-
-
-def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":
-    from codingagent.agent.commit import PersonsRepository
-
-    try:
-        return PersonsRepository(root).runs(changed)
-    except CodingAgentError:  # the commit says it
-        return None
 
 
 def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
@@ -302,4 +283,4 @@ def _markdown() -> MarkdownIt:
 
 
 def markdown(text: str) -> str:
-    return str(_markdown().render(on_screen(text)))
+    return str(_markdown().render(plain_text.on_screen(text)))

@@ -57,12 +57,7 @@ class Done:
 
 
 class Worker:
-    """The processes that work on one session, or on a home, and what they show at the moment.
-
-    Args:
-        home: the words of the command line that name the home.
-        changed: called when there is something new to see.
-    """
+    """The processes that work on one session, or on a home, and what they show; `changed` hears of news."""
 
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
@@ -88,10 +83,7 @@ class Worker:
         return self._process is not None
 
     async def begin(self, *words: str, instead: bool = False, data: bytes | None = None) -> None:
-        """Start the command that works on the session, if none does; or `instead` of the one that does.
-
-        It reads `data` from its standard input.
-        """
+        """Start the session's command if none works, or `instead` of the one that does; it reads `data`."""
         async with self._gate:
             if instead:
                 await self._end()
