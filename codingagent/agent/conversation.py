@@ -36,6 +36,7 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import is_bare
 from codingagent.workspace.programs import quoted_path
 from codingagent.workspace.workspace import Workspace
 
@@ -177,7 +178,7 @@ class Conversation:
 
     def _as_answer(self, data: bytes, name: str, *beside: str) -> tuple[str, bytes]:
         """Return the name and the bytes of an answer; files of the workspace are packed as one first."""
-        if b"[REPLY" in data and not beside:
+        if b"[REPLY" in data and not is_bare(name):
             return name, data
         from codingagent.agent import downloads  # late: most answers are text
 

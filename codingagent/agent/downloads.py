@@ -11,6 +11,7 @@ import shlex
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate
 from pathlib import PurePosixPath
 
@@ -43,6 +44,8 @@ _MADE = lazy_pattern(
 _MANIFEST = lazy_pattern(
     r"(?:.*/)?(?:to[-_])?(?:deleted?|removed?|deletions)(?:[-_]?files)?(?:\.txt|\.md)?", re.IGNORECASE
 )
+# A text of that name has operations; another may be documentation, with examples of them.
+_MESSAGE = lazy_pattern(r"[^/]*(?:answer|reply|response|operations)[^/]*\.(?:txt|md)", re.IGNORECASE)
 _LISTED = lazy_pattern(r"[ \t]*(?:[-*+][ \t]+)?`?([^`#\n]*[^`#\s])`?[ \t]*")
 # What browsers and desktops add to the name of a second copy.
 _COPY = lazy_pattern(r"(.+?)(?: ?\(\d{1,2}\)| copy(?: \d{1,2})?| - Copy(?: \(\d{1,2}\))?)((?:\.\w+)*)")
@@ -74,6 +77,7 @@ def as_answer(named: Sequence[tuple[str, bytes]], files: Callable[[], Files]) ->
     One that is an answer stays as it is. Others are whole files, and get packed under the paths of the
     workspace that their names or first lines say; UsageError if one says none.
     """
+    files = cache(files)
     if len(named) == 1 and _is_answer(*named[0], files):
         return named[0][1]
     found = dict[str, bytes]()
@@ -99,14 +103,12 @@ def as_answer(named: Sequence[tuple[str, bytes]], files: Callable[[], Files]) ->
 
 def _is_answer(name: str, data: bytes, files: Callable[[], Files]) -> bool:
     """Return whether a file is an answer itself, and not a file of the workspace."""
-    ending = PurePosixPath(name.lower()).suffix
-    if documents.is_zip(data) or b"[REPLY" in data:
+    if not name or documents.is_zip(data):
         return True
-    if ending in _PATCHES:
-        return name not in files()
-    if ending not in (*_TEXTS, ".json", ""):
-        return False
-    return not name or not reply.read(_text_of(data) or "").is_bare or not files().fits(_plain(name, files()))
+    ending, is_known = PurePosixPath(name.lower()).suffix, bool(files().fits(_plain(name, files())))
+    if ending not in (*_TEXTS, *_PATCHES, ".json"):
+        return not is_known and b"[REPLY" in data
+    return not is_known or (ending in _TEXTS and not reply.read(_text_of(data) or "").is_bare)
 
 
 def _plain(name: str, files: Files) -> str:
@@ -145,7 +147,7 @@ def opened(data: bytes, listed: Files) -> Opened:
             return Opened(b"\n".join(each.data for each in sorted(found, key=lambda each: each.path)))
         notes.append(f"left out, as whole files are beside it: {_some(patches)}")
         found = [each for each in found if each not in patches]
-    texts = [each for each in new if each.path.endswith(_TEXTS) and _is_message(each)]
+    texts = [each for each in new if _is_message(each)]
     if len(texts) > 1:
         raise UsageError(f"the zip holds several answers ({_some(texts)}): give them one by one")
     lists = [each for each in new if _MANIFEST.fullmatch(each.path)]
@@ -154,7 +156,8 @@ def opened(data: bytes, listed: Files) -> Opened:
         raise UsageError("there is no file in the zip")
     gone = [line for each in lists for line in (_text_of(each.data) or "").splitlines()]
     names = [named[1] for line in gone if (named := _LISTED.fullmatch(line)) is not None]
-    head = "" if data.endswith(_AS_NAMED) else _shared([*(each.path for each in found), *names], listed)
+    is_ours = data.endswith(_AS_NAMED)
+    head = "" if is_ours else _shared([each.path for each in found] or names, listed)
     if head:
         notes.append(f"the folder {paths.shown(head)} of the zip is none of the workspace: it was taken off")
     whole = (replace(each, path=each.path.removeprefix(head)) for each in found)
@@ -167,7 +170,11 @@ def _some(found: Sequence[Download]) -> str:
 
 
 def _is_message(each: Download) -> bool:
-    return not reply.read(tag_blocks.fold_line_ends(_text_of(each.data) or "")).is_bare
+    name = each.path.rpartition("/")[2]
+    return (
+        bool(_MESSAGE.fullmatch(name))
+        and not reply.read(tag_blocks.fold_line_ends(_text_of(each.data) or "")).is_bare
+    )
 
 
 def _entries(data: bytes) -> Iterator[Download]:
@@ -190,6 +197,8 @@ def _entries(data: bytes) -> Iterator[Download]:
                 with archive.open(each) as source:
                     content = source.read(each.file_size)
                 path = _name_of(each)
+                if path in seen and seen[path] == content:
+                    continue
                 if seen.setdefault(path, content) != content:
                     raise UsageError(f"the zip holds a file twice, and differs: {paths.shown(path)}")
                 mode = each.external_attr >> 16
@@ -201,8 +210,8 @@ def _entries(data: bytes) -> Iterator[Download]:
 def _name_of(entry: zipfile.ZipInfo) -> str:
     r"""Return the path of an entry. Some systems write `\` in it, and UTF-8 without saying so."""
     name = entry.filename
-    if not entry.flag_bits & _IS_UTF8 and not name.isascii():
-        name = encoding.decoded(name.encode("cp437"), "utf-8") or name
+    if not entry.flag_bits & _IS_UTF8:
+        name = encoding.decoded(name.encode("cp437", "replace"), "utf-8") or name
     return name.replace("\\", "/").removeprefix("./")
 
 

@@ -222,6 +222,18 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
         "OK. DELETE_FILE",
         "",
     ),
+    "a list of paths from the root": (
+        packed(("p/shop/cart.py", NEW_CART), ("p/DELETED.txt", "old.py\r\n")),
+        {**ONLY_CART, "old.py": None},
+        "OK. DELETE_FILE",
+        "",
+    ),
+    "documentation with examples": (
+        packed(("docs/tags.md", OUR_TEXT)),
+        {"docs/tags.md": OUR_TEXT},
+        "Created 'docs/tags.md'$",
+        "",
+    ),
     "a list with a wrong name": (
         packed(("shop/cart.py", NEW_CART), ("DELETED.txt", "older.py\n")),
         ONLY_CART,
