@@ -23,6 +23,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
+from codingagent.prompt import guide
 from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
@@ -48,6 +49,8 @@ class ReadAnswer(Struct, frozen=True):
     digest: str
     text: str
     reply: Reply
+    lacks_guide: bool = False
+    """It shows that its chat does not keep the guide, or another one, though it should."""
 
 
 class AnswerReader:
@@ -95,7 +98,9 @@ class AnswerReader:
         if note:
             restored = tuple(map(_doubted, restored))
         items = tuple(reply.with_joined_edits(restored, cache(self._file_of)))
-        return ReadAnswer(digest_of(data), text, replace(found, items=items))
+        lacks = session.terms.guide == "installed" and not session.is_asking and not found.is_joined
+        lacks = guide.mark_in(text) != guide.mark() if lacks and text else lacks and bool(session.lacks_guide)
+        return ReadAnswer(digest_of(data), text, replace(found, items=items), lacks)
 
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""

@@ -105,10 +105,11 @@ def _is_answer(name: str, data: bytes, files: Callable[[], Files]) -> bool:
     """Return whether a file is an answer itself, and not a file of the workspace."""
     if not name or documents.is_zip(data):
         return True
-    ending, is_known = PurePosixPath(name.lower()).suffix, bool(files().fits(_plain(name, files())))
-    if ending not in (*_TEXTS, *_PATCHES, ".json"):
-        return not is_known and b"[REPLY" in data
-    return not is_known or (ending in _TEXTS and not reply.read(_text_of(data) or "").is_bare)
+    ending = PurePosixPath(name.lower()).suffix
+    if ending in _TEXTS and not reply.read(_text_of(data) or "").is_bare:
+        return True
+    is_text = ending in (*_TEXTS, *_PATCHES, ".json") or b"[REPLY" in data
+    return is_text and not files().fits(_plain(name, files()))
 
 
 def _plain(name: str, files: Files) -> str:

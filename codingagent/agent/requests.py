@@ -402,7 +402,8 @@ class Requests:
         if self.session.is_asking:
             return render.question_dialect()
         if self.session.terms.protocol == "tags":
-            return render.tag_dialect()
+            is_kept = self.session.terms.guide == "installed" and not self.session.lacks_guide
+            return render.tag_dialect(is_kept=is_kept)
         from codingagent.protocols.json.guide import dialect
 
         return dialect()

@@ -26,6 +26,10 @@ _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIAB
 _LISTS = ("pass_env", "show", "always_attach", "never_choose", "chat_pages")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _HIGHEST = 10**9
+_Chats = Literal[
+    "custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github-copilot", "glm", "gpt"
+]
+_Chat = Literal[_Chats, "kimi", "le-chat", "m365", "open-webui", "qwen"]
 _Names = tuple[Annotated[str, Meta(min_length=1)], ...]
 
 
@@ -54,7 +58,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     always_attach: _Names = ()
     never_choose: _Names = ()
     conventions: bool = True
-    chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = "custom"
+    guide: Literal["whole", "installed"] = "whole"
+    chat: _Chat = "custom"
     chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
@@ -64,6 +69,17 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     value: int
     source: str
     seen: str
+
+
+class Keeps(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a chat keeps from one conversation to the next, and how to put a text there."""
+
+    what: str
+    how: tuple[str, str]
+    source: str
+    seen: str
+    characters: int | None = None
+    """At most; None: nobody says."""
 
 
 class Chat(Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,6 +93,7 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     files: Figure | None = None
     megabytes: Figure | None = None
     """The size of each."""
+    keeps: Keeps | None = None
 
     def advice(self, size: int) -> str:
         """Return how a request of so many characters is sent to it; empty: nothing is known."""

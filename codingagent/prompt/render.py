@@ -7,6 +7,7 @@ and the cut says how to ask for the rest.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -98,16 +99,22 @@ class Dialect(Struct, frozen=True):
     """Where `results` has the task; empty: PROMPT has it."""
 
 
-def tag_dialect() -> Dialect:
-    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]")
+def tag_dialect(*, is_kept: bool = False) -> Dialect:
+    """Return the dialect of tags; `is_kept`: the chat itself keeps the guide."""
+    text, reminder = (
+        guide.in_place() if is_kept else guide.protocol_text(),
+        partial(_reminder, is_kept=is_kept),
+    )
+    return Dialect(text, _results, CONTINUE, reminder, "[DONE]")
 
 
 def question_dialect() -> Dialect:
     return Dialect(guide.question_text(), _results, _ANSWER_IT, _reminder, "")
 
 
-def _reminder(session: Session) -> str:
-    return guide.reminder(session.session_id, session.sequence, is_asking=session.is_asking)
+def _reminder(session: Session, *, is_kept: bool = False) -> str:
+    asks = session.is_asking
+    return guide.reminder(session.session_id, session.sequence, is_asking=asks, is_kept=is_kept)
 
 
 def render(session: Session, context: Material, settings: Settings, dialect: Dialect | None = None) -> str:
@@ -138,7 +145,10 @@ def render_short(
     since the last request, a line each; None: unknown.
     """
     # A question has a guide of its own, and so has what is done after questions.
-    is_known = session.is_asking != session.is_taught
+    is_known = session.is_asking != session.is_taught and session.lacks_guide in (
+        0,
+        *range(session.sequence - 1),
+    )
     taught = dialect.guide
     if session.is_asking and session.is_taught:
         taught = (

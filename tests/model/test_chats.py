@@ -7,6 +7,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from codingagent.model.settings import DEFAULT, Figure, Settings, Source, chats, pasted, resolve
+from codingagent.prompt import guide
 from tests.helpers import run_here
 
 
@@ -14,6 +15,10 @@ def test_each_figure_has_its_source_and_its_date() -> None:
     names = get_args(get_type_hints(Settings)["chat"])
     assert {*names} == {"custom", *chats()}
     for chat in chats().values():
+        if (keeps := chat.keeps) is not None:
+            assert keeps.source.startswith("https://")
+            assert re.fullmatch(r"20\d\d-\d\d-\d\d", keeps.seen)
+            assert len(guide.kept_text()) <= (keeps.characters or 8_000)
         for name in ("pasted", "folds", "files", "megabytes"):
             figure = getattr(chat, name)
             assert figure is None or isinstance(figure, Figure)

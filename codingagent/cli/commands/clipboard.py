@@ -23,10 +23,10 @@ from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.settings import pasted
+from codingagent.model.settings import chats, pasted
 from codingagent.process.runner import run_tool
+from codingagent.prompt import guide, tokens
 from codingagent.prompt import split as parts
-from codingagent.prompt import tokens
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 from codingagent.workspace import programs
@@ -98,6 +98,36 @@ def _paste(
         return
     with screen_for(json=False) as screen:
         _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
+
+
+@app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
+def _guide(
+    chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom",
+    copy: Annotated[bool, option("guide copy")] = False,
+) -> None:
+    """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
+    known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
+    if name not in (*known, "custom"):
+        raise UsageError(f"--for {chat}: name one of custom, project, {', '.join(known)}")
+    keeps, text = known[name].keeps if name in known else None, guide.kept_text()
+    title = known[name].title if name in known else "your chat"
+    how = (
+        keeps.how
+        if keeps
+        else (
+            f"Nobody says what {title} keeps. If a project or an assistant has instructions, paste it there.",
+            "Else send it as the first message of a chat, and work on in that chat.",
+        )
+    )
+    if copy:
+        put(text, Path.cwd())
+    else:
+        be_utf8(sys.stdout)
+        sys.stdout.write(text)
+    told = (
+        f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
+    )
+    sys.stderr.write("\n".join(("", *how, told, "")))
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:

@@ -391,7 +391,7 @@ def _kept(session: Session) -> Iterator[str]:
     terms = session.terms
     yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
     yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
-    yield f"--protocol={terms.protocol}"
+    yield from (f"--protocol={terms.protocol}", f"--guide={terms.guide}")
     # Not what was left out by hand since: each task has its own choice.
     yield from (f"--leave-out={glob}" for glob in terms.leave_out)
     yield "--network" if terms.network else "--no-network"
