@@ -75,7 +75,7 @@ def chats() -> str:
 
     names = ("setting", "chat", "pasted, characters", "a longer paste is attached", "files", "each", "keeps")
     rows = []
-    for name, each in known_chats().items():
+    for name, each in list(known_chats().items())[1:]:
         figures = said(each.pasted, ""), said(each.folds, ""), said(each.files, "")
         keeps = "unknown" if each.keeps is None else f"[{each.keeps.what}]({each.keeps.source})"
         keeps += f", {most:,} characters" if each.keeps and (most := each.keeps.characters) else ""

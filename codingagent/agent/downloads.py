@@ -45,7 +45,7 @@ _MANIFEST = lazy_pattern(
     r"(?:.*/)?(?:to[-_])?(?:deleted?|removed?|deletions)(?:[-_]?files)?(?:\.txt|\.md)?", re.IGNORECASE
 )
 # A text of that name has operations; another may be documentation, with examples of them.
-_MESSAGE = lazy_pattern(r"[^/]*(?:answer|reply|response|operations)[^/]*\.(?:txt|md)", re.IGNORECASE)
+_MESSAGE = lazy_pattern(r"(?:.*/)?[^/]*(?:answer|reply|response|operations)[^/]*\.(?:txt|md)", re.IGNORECASE)
 _LISTED = lazy_pattern(r"[ \t]*(?:[-*+][ \t]+)?`?([^`#\n]*[^`#\s])`?[ \t]*")
 # What browsers and desktops add to the name of a second copy.
 _COPY = lazy_pattern(r"(.+?)(?: ?\(\d{1,2}\)| copy(?: \d{1,2})?| - Copy(?: \(\d{1,2}\))?)((?:\.\w+)*)")
@@ -59,6 +59,8 @@ class Download(Struct, frozen=True):
     data: bytes
     is_link: bool = False
     may_run: bool = False
+    is_gone: bool = False
+    """It is to be deleted, by a list in the archive."""
 
 
 class Opened(Struct, frozen=True):
@@ -66,8 +68,6 @@ class Opened(Struct, frozen=True):
 
     text: bytes
     files: tuple[Download, ...] = ()
-    gone: tuple[str, ...] = ()
-    """The files to delete, by a list in the archive."""
     notes: tuple[str, ...] = ()
 
 
@@ -106,7 +106,7 @@ def _is_answer(name: str, data: bytes, files: Callable[[], Files]) -> bool:
     if not name or documents.is_zip(data):
         return True
     ending = PurePosixPath(name.lower()).suffix
-    if ending in _TEXTS and not reply.read(_text_of(data) or "").is_bare:
+    if ending in _TEXTS and not _is_bare(data):
         return True
     is_text = ending in (*_TEXTS, *_PATCHES, ".json") or b"[REPLY" in data
     return is_text and not files().fits(_plain(name, files()))
@@ -148,7 +148,7 @@ def opened(data: bytes, listed: Files) -> Opened:
             return Opened(b"\n".join(each.data for each in sorted(found, key=lambda each: each.path)))
         notes.append(f"left out, as whole files are beside it: {_some(patches)}")
         found = [each for each in found if each not in patches]
-    texts = [each for each in new if _is_message(each)]
+    texts = [each for each in new if _MESSAGE.fullmatch(each.path) and not _is_bare(each.data)]
     if len(texts) > 1:
         raise UsageError(f"the zip holds several answers ({_some(texts)}): give them one by one")
     lists = [each for each in new if _MANIFEST.fullmatch(each.path)]
@@ -156,26 +156,18 @@ def opened(data: bytes, listed: Files) -> Opened:
     if not (found or lists or texts):
         raise UsageError("there is no file in the zip")
     gone = [line for each in lists for line in (_text_of(each.data) or "").splitlines()]
-    names = [named[1] for line in gone if (named := _LISTED.fullmatch(line)) is not None]
+    gone = [named[1] for line in gone if (named := _LISTED.fullmatch(line)) is not None]
     is_ours = data.endswith(_AS_NAMED)
-    head = "" if is_ours else _shared([each.path for each in found] or names, listed)
+    head = "" if is_ours else _shared([each.path for each in found] or gone, listed)
     if head:
         notes.append(f"the folder {paths.shown(head)} of the zip is none of the workspace: it was taken off")
-    whole = (replace(each, path=each.path.removeprefix(head)) for each in found)
-    text = texts[0].data if texts else b""
-    return Opened(text, tuple(whole), tuple(name.removeprefix(head) for name in names), tuple(notes))
+    found += [Download(path, b"", is_gone=True) for path in gone]
+    whole = tuple(replace(each, path=each.path.removeprefix(head)) for each in found)
+    return Opened(texts[0].data if texts else b"", whole, tuple(notes))
 
 
 def _some(found: Sequence[Download]) -> str:
     return some([paths.shown(each.path) for each in found], _SHOWN)
-
-
-def _is_message(each: Download) -> bool:
-    name = each.path.rpartition("/")[2]
-    return (
-        bool(_MESSAGE.fullmatch(name))
-        and not reply.read(tag_blocks.fold_line_ends(_text_of(each.data) or "")).is_bare
-    )
 
 
 def _entries(data: bytes) -> Iterator[Download]:
@@ -229,13 +221,9 @@ def _shared(named: Sequence[str], files: Files) -> str:
         raise UsageError(
             f"the zip may be of {paths.shown(likely[-1])} or of the folder above it: pack it anew"
         )
-    tops = (head for head in heads if any(_is_below(path.removeprefix(head), files) for path in named))
-    return likely[0] if likely else next(tops, "")
-
-
-def _is_below(path: str, files: Files) -> bool:
-    top, slash, _ = path.partition("/")
-    return bool(slash) and files.has_folder(top)
+    tops = ((head, path.removeprefix(head).split("/")) for head in heads for path in named)
+    below = (head for head, (top, *rest) in tops if rest and files.has_folder(top))
+    return likely[0] if likely else next(below, "")
 
 
 # --- operations ------------------------------------------------------------------------------------
@@ -244,50 +232,41 @@ def items_of(found: Opened, files: Files) -> list[Step | Problem]:
 
     The request invites them, so only what may be a mistake needs a yes.
     """
-    is_flat = not any("/" in each.path for each in found.files)
-    is_packers = all(_is_crlf(text) for each in found.files if "\n" in (text := _text_of(each.data) or ""))
+    kept = [each for each in found.files if not each.is_gone]
+    is_flat = not any("/" in each.path for each in kept)
+    is_packers = all(_is_crlf(text) for each in kept if "\n" in (text := _text_of(each.data) or ""))
     items = list[Step | Problem]()
-    asked: list[Download | str] = [*sorted(found.files, key=lambda each: each.path), *found.gone]
-    for number, each in enumerate(asked, start=1):
-        path = each if isinstance(each, str) else each.path
-        operation: FileOperation
-        notes = tuple[str, ...]()
+    for number, each in enumerate(sorted(found.files, key=lambda each: (each.is_gone, each.path)), start=1):
         try:
-            if isinstance(each, str):
-                operation = _deletion(each, files)
-            else:
-                operation, notes = _creation(each, files, is_flat=is_flat, is_packers=is_packers)
+            operation, notes = _operation(each, files, is_flat=is_flat, is_packers=is_packers)
             items.append(Step(operation, number, notes, foreign="accepted"))
         except OperationError as fault:
-            fact = f"{paths.shown(path)} was not used: {fault.fact}"
-            items.append(Problem(Kind.FILE, fact, number, subject=paths.shown(path), advice=fault.advice))
+            path = paths.shown(each.path)
+            fact = f"{path} was not used: {fault.fact}"
+            items.append(Problem(Kind.FILE, fact, number, subject=path, advice=fault.advice))
     return items
 
 
-def _deletion(name: str, files: Files) -> DeleteFile:
-    path = paths.workspace_path(name)
-    if path not in files:
-        raise OperationError("no such file is to be deleted", advice="; send [DELETE_FILE] with its path")
-    return DeleteFile(path)
-
-
-def _creation(
+def _operation(
     each: Download, files: Files, *, is_flat: bool, is_packers: bool
-) -> tuple[CreateFile, tuple[str, ...]]:
-    """Return the operation that writes a file of an archive, and notes; OperationError if it can't be."""
+) -> tuple[FileOperation, tuple[str, ...]]:
+    """Return what a file of an archive asks for, and notes; OperationError if it can't be done."""
     if each.is_link:
         raise OperationError("it is a symbolic link, which only a command can change", advice="; send that")
     path, notes = paths.workspace_path(each.path), tuple[str, ...]()
+    if each.is_gone:
+        if path not in files:
+            raise OperationError("no such file is to be deleted", advice="; send [DELETE_FILE] with its path")
+        return DeleteFile(path), ()
     if is_flat and path not in files and (fits := files.fits(path)):
         if len(fits) > 1:
             raise ambiguous(path, fits)
         notes = (f"{paths.shown(path)} was taken as {paths.shown(fits[0])}",)
         path = fits[0]
-    is_new = path not in files
+    is_new, text = path not in files, _text_of(each.data)
     if each.may_run and is_new:
         command = f"[RUN_COMMAND]chmod +x {shlex.quote(path)}[/RUN_COMMAND]"
         notes += (Note("it is not made executable, which only a command can do", f"; send {command}"),)
-    text = _text_of(each.data)
     if text is None:
         return CreateFile(path, each.data, arrival=None), notes
     # The file has its own mark, and its own line ends, where those here are all alike.
@@ -300,6 +279,10 @@ def _creation(
 
 def _text_of(data: bytes) -> str | None:
     return None if b"\0" in data else encoding.decoded(data, "utf-8")
+
+
+def _is_bare(data: bytes) -> bool:
+    return reply.read(tag_blocks.fold_line_ends(_text_of(data) or "")).is_bare
 
 
 def _is_crlf(text: str) -> bool:

@@ -76,8 +76,8 @@ class Keeps(Struct, frozen=True, forbid_unknown_fields=True):
 
     what: str
     how: tuple[str, str]
-    source: str
-    seen: str
+    source: str = ""
+    seen: str = ""
     characters: int | None = None
     """At most; None: nobody says."""
 
@@ -118,8 +118,8 @@ def chats() -> Mapping[str, Chat]:
 
 def pasted(name: str) -> int | None:
     """Return how many characters a chat takes in a message, if that is known."""
-    chat = chats().get(name) if name != "custom" else None
-    return None if chat is None or chat.pasted is None else chat.pasted.value
+    figure = chats()[name].pasted if name in chats() else None
+    return None if figure is None else figure.value
 
 
 class Source(Struct, frozen=True):

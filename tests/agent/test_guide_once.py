@@ -87,8 +87,8 @@ def test_the_guide_that_is_kept_teaches_its_mark_and_nothing_else() -> None:
     [
         (("--for", "project"), "New project"),
         (("--for", "m365"), "New agent"),
-        (("--for", "kimi"), "Nobody says what Kimi keeps"),
-        ((), "Nobody says what your chat keeps"),
+        (("--for", "kimi"), "Nobody says what this chat keeps"),
+        ((), "Nobody says what this chat keeps"),
     ],
 )
 def test_the_guide_is_printed_with_how_to_put_it_there(words: tuple[str, ...], says: str) -> None:
@@ -101,4 +101,4 @@ def test_the_guide_is_printed_with_how_to_put_it_there(words: tuple[str, ...], s
 def test_a_chat_that_nobody_knows_is_refused() -> None:
     done = run_here("guide", "--for", "nobody")
     assert done.returncode == 2
-    assert "--for nobody: name one of custom, project, chatgpt" in done.stderr
+    assert "--for nobody: name one of project, custom, chatgpt" in done.stderr

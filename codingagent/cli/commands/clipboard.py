@@ -107,18 +107,10 @@ def _guide(
 ) -> None:
     """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
     known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
-    if name not in (*known, "custom"):
-        raise UsageError(f"--for {chat}: name one of custom, project, {', '.join(known)}")
-    keeps, text = known[name].keeps if name in known else None, guide.kept_text()
-    title = known[name].title if name in known else "your chat"
-    how = (
-        keeps.how
-        if keeps
-        else (
-            f"Nobody says what {title} keeps. If a project or an assistant has instructions, paste it there.",
-            "Else send it as the first message of a chat, and work on in that chat.",
-        )
-    )
+    if name not in known:
+        raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
+    keeps, text = known[name].keeps or known["custom"].keeps, guide.kept_text()
+    assert keeps is not None, "the table has one for any other chat"
     if copy:
         put(text, Path.cwd())
     else:
@@ -127,7 +119,7 @@ def _guide(
     told = (
         f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
     )
-    sys.stderr.write("\n".join(("", *how, told, "")))
+    sys.stderr.write("\n".join(("", *keeps.how, told, "")))
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:

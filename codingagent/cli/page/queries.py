@@ -129,12 +129,10 @@ def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, obje
 
     Widths are in hundredths: of the limit, or of the whole where that is larger.
     """
-    chat = chats().get(settings.chat)
     most = settings.context_chars // _CHARACTERS_PER_TOKEN
     total = sum(count for _, count in pieces)
     shown = [(name, count, round(100 * count / max(total, most, 1), 1)) for name, count in pieces]
-    title = "the chat" if chat is None else chat.title
-    return {"pieces": shown, "total": total, "most": most, "title": title}
+    return {"pieces": shown, "total": total, "most": most, "title": chats()[settings.chat].title}
 
 
 def chat_links(settings: Settings) -> list[tuple[str, str]]:
