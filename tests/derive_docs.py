@@ -77,8 +77,8 @@ def chats() -> str:
     rows = []
     for name, each in list(known_chats().items())[1:]:
         figures = said(each.pasted, ""), said(each.folds, ""), said(each.files, "")
-        keeps = "unknown" if each.keeps is None else f"[{each.keeps.what}]({each.keeps.source})"
-        keeps += f", {most:,} characters" if each.keeps and (most := each.keeps.characters) else ""
+        keeps = "unknown" if each.keeps is None else f"[{each.kept_as}]({each.keeps.source})"
+        keeps += f", {most:,} characters" if each.keeps and (most := each.keeps.value) else ""
         rows.append((f"`{name}`", each.title, *figures, said(each.megabytes, " MB"), keeps))
     return "\n".join([*_table(names, rows), ""])
 

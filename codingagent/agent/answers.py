@@ -24,7 +24,6 @@ from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
-from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
@@ -37,7 +36,7 @@ _FOREIGN = Note(
     "the answer has no operations in the format of PROTOCOL; those in another format were applied",
     ": write operations next time",
 )
-_NO_TEXT = Reply((), None, has_outbox=False, notes=())
+NO_TEXT = Reply((), None, has_outbox=False, notes=())
 _WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
@@ -67,20 +66,19 @@ class AnswerReader:
         is meant.
         """
         given, session = data, self._context.log.session
-        own, files, notes = list[Step | Problem](), tuple[str, ...](), tuple[str, ...]()
+        own, files, notes = list[Step | Problem](), tuple[str, ...](), list[str]()
         if documents.is_zip(data):
             from codingagent.agent import downloads  # late: most answers are text
 
-            files = self._files()
-            opened = downloads.opened(data, Files(files))
-            given, notes = opened.text, opened.notes
-            own = downloads.items_of(opened, Files(files))
+            files = self.files()
+            given, whole_files, notes = downloads.opened(data, files)
+            own = downloads.items_of(whole_files, files)
         decoded = _decoded(given)
         if decoded is None:
             return None
         whole, note = decoded
         text = exports.answer_in(whole, session.session_id, session.sequence)
-        found = _NO_TEXT if own and not text else reply.with_note(self.parse(text), note)
+        found = NO_TEXT if own and not text else reply.with_note(self.parse(text), note)
         if own and session.is_asking:
             found = reply.with_note(found, "files of a zip were left: this request only asks")
         elif own:
@@ -162,7 +160,7 @@ class AnswerReader:
             return found
         from codingagent.protocols.foreign import items, parser
 
-        files = self._files()
+        files = self.files()
         other = parser.read(found.beside, files)
         if not other.items:
             return replace(found, notes=(*found.notes, *other.notes))
@@ -176,7 +174,7 @@ class AnswerReader:
         """Parse formats that models write instead of commands; without any, return the model's words."""
         from codingagent.protocols.foreign import parser
 
-        files = self._files()
+        files = self.files()
         other = parser.read(text, files)
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
@@ -200,11 +198,7 @@ class AnswerReader:
             return self._context.workspace.resolved(Spellings(self._context.workspace).of(path)[0])
         return path
 
-    def files(self) -> Files:
-        """Return the files that names in an answer may mean."""
-        return Files(self._files())
-
-    def _files(self) -> tuple[str, ...]:
+    def files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""
         session = self._context.log.session
         if session.taken is None or not session.taken.files:

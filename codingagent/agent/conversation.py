@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent.answers import AnswerReader, Objection, ReadAnswer, Recipients
+from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, bare_context
 from codingagent.agent.executor import Executor
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
 _NO_GUIDE = "this chat keeps no guide, or another one: the next request has it whole; see `codingagent guide`"
-_NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
+_NOT_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
 
 
 class Rehearsed(Struct, frozen=True):
@@ -123,7 +123,7 @@ class Conversation:
                 self._reject(each, Objection(str(fault), _SAVE_AGAIN))
             return True
         if data is None or answer is None:
-            self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)
+            self._reject(name, _TOO_LARGE if data is None else _NOT_TEXT)
             return True
         if not accept and (other := self._recipients.other(name, answer, self.session)):
             how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
@@ -273,8 +273,7 @@ class Conversation:
             name = mailbox.find_taken(session.session_id, session.sequence)
             data = None if name is None else mailbox.read_taken(name)
             if name is not None and data is not None:
-                nothing = Reply((), None, has_outbox=False, notes=())
-                self._begin(name, self._reader.read(data) or ReadAnswer(digest_of(data), "", nothing))
+                self._begin(name, self._reader.read(data) or ReadAnswer(digest_of(data), "", NO_TEXT))
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")

@@ -71,17 +71,6 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     seen: str
 
 
-class Keeps(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a chat keeps from one conversation to the next, and how to put a text there."""
-
-    what: str
-    how: tuple[str, str]
-    source: str = ""
-    seen: str = ""
-    characters: int | None = None
-    """At most; None: nobody says."""
-
-
 class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     """What a chat takes; None: nobody says."""
 
@@ -93,7 +82,11 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     files: Figure | None = None
     megabytes: Figure | None = None
     """The size of each."""
-    keeps: Keeps | None = None
+    keeps: Figure | None = None
+    """Characters that it keeps from one conversation to the next; 0: nobody says how many."""
+    kept_as: str = ""
+    how: tuple[str, ...] = ()
+    """What holds them, and two lines on how to put a text there."""
 
     def advice(self, size: int) -> str:
         """Return how a request of so many characters is sent to it; empty: nothing is known."""

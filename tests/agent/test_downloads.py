@@ -313,7 +313,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     "twice alike": (packed(("shop/cart.py", NEW_CART), ("shop/cart.py", NEW_CART)), ONLY_CART, "OK", ""),
     "twice": (packed(("shop/cart.py", NEW_CART), ("shop/cart.py", CART)), {}, "", "holds a file twice"),
     "nothing in it": (packed(("a/", b"")), {}, "", "no file in the zip"),
-    "encrypted": (zipped("-P", "x", "shop/cart.py"), {}, "", "is encrypted"),
+    "encrypted": (zipped("-P", "x", "shop/cart.py"), {}, "", "is encrypted, or packed"),
     "half of it": (lambda tree: {"a.zip": zipped("shop")(tree)["answer.zip"][:-30]}, {}, "", "no zip file"),
     "a tar": (lambda _: {"a.txt": b"\x1f\x8b\x08\0"}, {}, "", "a packed file"),
     "a patch in a zip": (lambda tree: packed(("c.patch", patch("a")(tree)["a"]))(tree), CHANGED, "OK", ""),

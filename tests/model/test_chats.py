@@ -15,15 +15,13 @@ def test_each_figure_has_its_source_and_its_date() -> None:
     names = get_args(get_type_hints(Settings)["chat"])
     assert {*names} == {*chats()}
     for chat in [each for name, each in chats().items() if name != "custom"]:
-        if (keeps := chat.keeps) is not None:
-            assert keeps.source.startswith("https://")
-            assert re.fullmatch(r"20\d\d-\d\d-\d\d", keeps.seen)
-            assert len(guide.kept_text()) <= (keeps.characters or 8_000)
-        for name in ("pasted", "folds", "files", "megabytes"):
+        assert bool(chat.keeps) == bool(chat.kept_as) == (len(chat.how) == 2)
+        assert len(guide.kept_text()) <= ((chat.keeps and chat.keeps.value) or 8_000)
+        for name in ("keeps", "pasted", "folds", "files", "megabytes"):
             figure = getattr(chat, name)
             assert figure is None or isinstance(figure, Figure)
             if figure is not None:
-                assert figure.value > 0
+                assert figure.value > 0 or name == "keeps"
                 assert figure.source.startswith("https://")
                 assert re.fullmatch(r"20\d\d-\d\d-\d\d", figure.seen)
 

@@ -109,8 +109,7 @@ def _guide(
     known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
     if name not in known:
         raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
-    keeps, text = known[name].keeps or known["custom"].keeps, guide.kept_text()
-    assert keeps is not None, "the table has one for any other chat"
+    how, text = known[name].how or known["custom"].how, guide.kept_text()
     if copy:
         put(text, Path.cwd())
     else:
@@ -119,7 +118,7 @@ def _guide(
     told = (
         f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
     )
-    sys.stderr.write("\n".join(("", *keeps.how, told, "")))
+    sys.stderr.write("\n".join(("", *how, told, "")))
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:

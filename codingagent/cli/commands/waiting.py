@@ -340,16 +340,12 @@ def _files_in(text: str) -> list[Path]:
 
     A relative path is words: it means a file of the workspace.
     """
-    with contextlib.suppress(ValueError, OSError):
-        found = [_path_of(word) for word in programs.split(text)]
-        if all(each.is_absolute() and each.is_file() for each in found):
-            return found
-    return []
-
-
-def _path_of(word: str) -> Path:
-    is_address = word.startswith("file://")
-    return Path(url2pathname(urlsplit(word).path)) if is_address else Path(word).expanduser()
+    found = list[Path]()
+    with contextlib.suppress(ValueError):
+        for word in programs.split(text):
+            path = url2pathname(urlsplit(word).path) if word.startswith("file://") else word
+            found.append(Path(path).expanduser())
+    return found if all(each.is_absolute() and each.is_file() for each in found) else []
 
 
 def _command_in(text: str, *, is_asked: bool) -> str | None:

@@ -29,7 +29,6 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
-from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage import homes
@@ -247,9 +246,9 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
     parts = [body[start:end] for start, end in pairwise((0, *ends))]
     with _workspace(desk, Path(session.workspace)) as workspace:
         listing = partial(workspace.listing, session.touched)
-        data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: Files(listing().files))
+        data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: listing().files)
         if documents.is_zip(data):
-            downloads.opened(data, Files(listing().files))
+            downloads.opened(data, listing().files)
             return data
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
