@@ -66,11 +66,7 @@ def as_answer(named: Sequence[tuple[str, bytes]], listed: Callable[[], Collectio
         if documents.is_zip(data) or (kind is not None and not files().fits(_plain(name, files()))):
             what, how = kind or ("an archive", "give it alone")
             raise UsageError(f"{paths.shown(name)} is {what}, not plain text: {how}")
-        try:
-            path = _path_of(name, data, files())
-        except OperationError as fault:
-            how = "have its first line say the path, or ask the chat for a zip"
-            raise UsageError(f"{paths.shown(name)}: {fault.fact}; {how}") from fault
+        path = _path_of(name, data, files())
         if found.setdefault(path, data) != data:
             raise UsageError(f"{paths.shown(path)} came twice, and differs: keep the one that is meant")
     made = io.BytesIO()
@@ -99,18 +95,16 @@ def _plain(name: str, files: Files) -> str:
 
 
 def _path_of(name: str, data: bytes, files: Files) -> str:
-    """Return the path in the workspace of a file that came under its name alone."""
+    """Return the path in the workspace of a file that came under its name alone; UsageError if unclear."""
     name = _plain(name, files)
     first = (_text_of(data[:1_000]) or "").partition("\n")[0].strip()
     said = name_in_comment(first, 0, files)
     if said is not None and said.texts[0].rpartition("/")[2] == name:
         return files.plain(said.texts[0])
-    fits = files.fits(name)
-    if len(fits) > 1:
-        raise ambiguous(name, fits)
-    if not fits:
-        raise OperationError("no file of the workspace has this name")
-    return fits[0]
+    if len(fits := files.fits(name)) == 1:
+        return fits[0]
+    fact = ambiguous(name, fits).fact if fits else f"no file of the workspace is called {paths.shown(name)}"
+    raise UsageError(f"{fact}: have its first line say the path, or ask the chat for a zip")
 
 
 # --- archives --------------------------------------------------------------------------------------

@@ -310,6 +310,7 @@ class Requests:
             digest_of(short) if short else "",
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
+        egress = replace(egress, kept=tuple(filter(self.context.workspace.stays, material.listing.files)))
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
         shown = tuple(entries.ShownFile(*each) for each in whole.items())

@@ -27,6 +27,7 @@ from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.journal import document
+from codingagent.workspace.workspace import LEAVE_FILE
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -106,11 +107,12 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
             write_json_line(sys.stdout, {**about, **to_builtins(egress)})
             continue
         files = ", ".join(f"{f.path} {f.first}-{f.last}" if f.last else f.path for f in egress.files)
+        kept = f"; never sent ({LEAVE_FILE}): {plain_text.some(egress.kept, 20)}" if egress.kept else ""
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
             f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
-            f" secrets ({egress.secrets}): {hidden or 'none'}"
+            f" secrets ({egress.secrets}): {hidden or 'none'}{kept}"
         )
 
 

@@ -130,6 +130,8 @@ class Egress(Struct, frozen=True):
     tokens: int = 0
     short_characters: int = 0
     short_tokens: int = 0
+    kept: tuple[str, ...] = ()
+    """Files that the repository's rules keep from all chats."""
 
 
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):

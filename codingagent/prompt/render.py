@@ -39,8 +39,6 @@ _ANSWER_IT = (
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
-# Of files that came along in an archive, unchanged.
-_SAME_NAMED = 3
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
 # Of each command's output, where all of it does not fit.
@@ -346,7 +344,6 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
         return ""
     room -= sum(map(len, check))
     same = [each for each in session.results if each.notes == (results.THERE_ALREADY,)]
-    same = same if len(same) > _SAME_NAMED else []
     told = [_told_once(event, session) for event in session.results if event not in same]
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
         lines = [results.lines_of(event, limit) for event in told]
@@ -355,8 +352,8 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
     else:
         lines = _shorter(told, room)
     if same:
-        names = plain_text.some([each.path for each in file_changes(same)], _SAME_NAMED)
-        lines.append(f"[OK] {Kind.CREATE_FILE}: {len(same)} files are as they were: {names}")
+        names = plain_text.some([f"'{each.path}'" for each in file_changes(same)], 3)
+        lines.append(f"[OK] {Kind.CREATE_FILE}: already exactly so: {names}")
     notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"

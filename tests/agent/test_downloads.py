@@ -164,7 +164,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     "whole, in a folder": (
         grown,
         CHANGED,
-        r"11 files are as they were: README.md.*\(.git, node_modules, __pycache__\)",
+        r"already exactly so: .README.md.*and 8 more.*\(.git, node_modules, __pycache__\)",
         "",
     ),
     "below two folders": (
@@ -369,7 +369,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     ),
     "a document of the workspace": (saved(README__md="# Shops\n"), {"README.md": "# Shops\n"}, "OK", ""),
     "a page of the workspace": (saved(index="<html>2"), {"index.html": "<html>2"}, "OK", "shrink"),
-    "a name that nothing has": (saved(other__py=TAX), {}, "", "no file of the workspace has this name"),
+    "a name that nothing has": (saved(other__py=TAX), {}, "", "no file of the workspace is called"),
     "a name that two have": (saved(init="x = 1\n"), {}, "", "fits shop/__init__.py and tests"),
     "an answer under another name": (
         saved(answer__log=f"[REPLY]\n{OUR_TEXT}[END]\n"),

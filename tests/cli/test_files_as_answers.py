@@ -109,5 +109,5 @@ def test_a_file_that_a_kill_left_beside_its_zip_is_not_applied_again(home: Path)
 def test_a_download_of_another_session_is_no_answer_of_this_one(home: Path) -> None:
     """What no file is called stays whole, with what to do."""
     (home / "inbox" / "other.py").write_bytes(NEW)
-    assert "no file of the workspace has this name" in resume(home)
+    assert "no file of the workspace is called" in resume(home)
     assert (home / "inbox" / "rejected" / "other.py").read_bytes() == NEW

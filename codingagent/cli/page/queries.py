@@ -249,11 +249,6 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
         data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: listing().files)
         if documents.is_zip(data):
             downloads.opened(data, listing().files)
-            return data
-    if (kind := documents.kind_of(data)) is not None:
-        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    if not typed_text(data, "replace").strip():
-        raise UsageError("there is nothing in it: copy the chat's answer first")
     return data
 
 
