@@ -43,7 +43,7 @@ def commands() -> str:
 
 
 _GROUPS = {
-    "Requests": "chat context context_chars list_entries always_attach never_choose conventions",
+    "Requests": "chat context context_chars list_entries always_attach never_choose conventions guide",
     "Commands": "check check_timeout command_timeout command_memory pass_env",
     "Safety": "policy sandbox network show secrets",
     "Screen": "diff notify clipboard",
@@ -73,11 +73,13 @@ def chats() -> str:
     def said(figure: Figure | None, unit: str) -> str:
         return f"[{figure.value:,}{unit}]({figure.source})" if figure else "unknown"
 
-    names = ("setting", "chat", "pasted, characters", "a longer paste is attached", "files", "each")
+    names = ("setting", "chat", "pasted, characters", "a longer paste is attached", "files", "each", "keeps")
     rows = []
-    for name, each in known_chats().items():
+    for name, each in list(known_chats().items())[1:]:
         figures = said(each.pasted, ""), said(each.folds, ""), said(each.files, "")
-        rows.append((f"`{name}`", each.title, *figures, said(each.megabytes, " MB")))
+        keeps = "unknown" if each.keeps is None else f"[{each.kept_as}]({each.keeps.source})"
+        keeps += f", {most:,} characters" if each.keeps and (most := each.keeps.value) else ""
+        rows.append((f"`{name}`", each.title, *figures, said(each.megabytes, " MB"), keeps))
     return "\n".join([*_table(names, rows), ""])
 
 

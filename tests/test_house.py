@@ -19,7 +19,7 @@ VIOLATIONS = [
     ("context/rank.py", "import time", "pure rooms"),
     ("context/choose.py", "from codingagent.workspace import walk", "what is below"),
     ("editing/apply.py", "from codingagent.storage import atomic_write", "what is below"),
-    ("policy/rules.py", "from codingagent.prompt import split", "what is below"),
+    ("policy/rules.py", "from codingagent.prompt import tokens", "what is below"),
     ("workspace/walk.py", "from codingagent.protocols.tags import reply", "what is below"),
     ("storage/lock.py", "from codingagent.process import runner", "what is below"),
     ("storage/homes.py", "from codingagent.agent import executor", "what is below"),

@@ -23,7 +23,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
-from codingagent.protocols.foreign.file_names import Files
+from codingagent.prompt import guide
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
@@ -36,7 +36,7 @@ _FOREIGN = Note(
     "the answer has no operations in the format of PROTOCOL; those in another format were applied",
     ": write operations next time",
 )
-_NO_TEXT = Reply((), None, has_outbox=False, notes=())
+NO_TEXT = Reply((), None, has_outbox=False, notes=())
 _WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
@@ -48,6 +48,8 @@ class ReadAnswer(Struct, frozen=True):
     digest: str
     text: str
     reply: Reply
+    lacks_guide: bool = False
+    """It shows that its chat does not keep the guide, or another one, though it should."""
 
 
 class AnswerReader:
@@ -63,20 +65,19 @@ class AnswerReader:
         UsageError if they are files that can't be taken, or a chat's export in JSON.
         """
         given, session = data, self._context.log.session
-        own, files, notes = list[Step | Problem](), tuple[str, ...](), tuple[str, ...]()
+        own, files, notes = list[Step | Problem](), tuple[str, ...](), list[str]()
         if documents.is_zip(data):
             from codingagent.agent import downloads  # late: most answers are text
 
-            files = self._files()
-            opened = downloads.opened(data, Files(files))
-            given, notes = opened.text, opened.notes
-            own = downloads.items_of(opened, Files(files))
+            files = self.files()
+            given, whole_files, notes = downloads.opened(data, files)
+            own = downloads.items_of(whole_files, files)
         decoded = _decoded(given)
         if decoded is None:
             return None
         text, note = decoded
         transcript.check_export(text)
-        found = _NO_TEXT if own and not text else reply.with_note(self.parse(text), note)
+        found = NO_TEXT if own and not text else reply.with_note(self.parse(text), note)
         if own and session.is_asking:
             found = reply.with_note(found, "files of a zip were left: this request only asks")
         elif own:
@@ -92,7 +93,9 @@ class AnswerReader:
         if note:
             restored = tuple(map(_doubted, restored))
         items = tuple(reply.with_joined_edits(restored, cache(self._file_of)))
-        return ReadAnswer(digest_of(data), text, replace(found, items=items))
+        lacks = session.terms.guide == "installed" and not session.is_asking and not found.is_joined
+        lacks = guide.mark_in(text) != guide.mark() if lacks and text else lacks and bool(session.lacks_guide)
+        return ReadAnswer(digest_of(data), text, replace(found, items=items), lacks)
 
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
@@ -154,7 +157,7 @@ class AnswerReader:
             return found
         from codingagent.protocols.foreign import items, parser
 
-        files = self._files()
+        files = self.files()
         other = parser.read(found.beside, files)
         if not other.items:
             return replace(found, notes=(*found.notes, *other.notes))
@@ -168,7 +171,7 @@ class AnswerReader:
         """Parse formats that models write instead of commands; without any, return the model's words."""
         from codingagent.protocols.foreign import parser
 
-        files = self._files()
+        files = self.files()
         other = parser.read(text, files)
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
@@ -192,11 +195,7 @@ class AnswerReader:
             return self._context.workspace.resolved(Spellings(self._context.workspace).of(path)[0])
         return path
 
-    def files(self) -> Files:
-        """Return the files that names in an answer may mean."""
-        return Files(self._files())
-
-    def _files(self) -> tuple[str, ...]:
+    def files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""
         session = self._context.log.session
         if session.taken is None or not session.taken.files:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent.answers import AnswerReader, Objection, Recipients
+from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, bare_context
 from codingagent.agent.executor import Executor
@@ -36,6 +36,7 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import is_bare
 from codingagent.workspace.programs import quoted_path
 from codingagent.workspace.workspace import Workspace
 
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
-_NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
+_NO_GUIDE = "this chat keeps no guide, or another one: the next request has it whole; see `codingagent guide`"
+_NOT_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
 
 
 class Rehearsed(Struct, frozen=True):
@@ -121,7 +123,7 @@ class Conversation:
                 self._reject(each, Objection(str(fault), _SAVE_AGAIN))
             return True
         if data is None or answer is None:
-            self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)
+            self._reject(name, _TOO_LARGE if data is None else _NOT_TEXT)
             return True
         if not accept and (other := self._recipients.other(name, answer, self.session)):
             how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
@@ -136,7 +138,9 @@ class Conversation:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
             self._mailbox.put_back(taken, name)
             return True
-        self._begin(taken, answer.digest, answer.reply, skip)
+        if answer.lacks_guide and not self.session.lacks_guide:
+            self.context.remark(_NO_GUIDE)
+        self._begin(taken, answer, skip)
         self.write_due(self._execute(answer.reply))
         return True
 
@@ -177,7 +181,7 @@ class Conversation:
 
     def _as_answer(self, data: bytes, name: str, *beside: str) -> tuple[str, bytes]:
         """Return the name and the bytes of an answer; files of the workspace are packed as one first."""
-        if b"[REPLY" in data and not beside:
+        if b"[REPLY" in data and not is_bare(name):
             return name, data
         from codingagent.agent import downloads  # late: most answers are text
 
@@ -194,12 +198,12 @@ class Conversation:
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
 
-    def _begin(self, taken: str, digest: str, found: Reply | None, skip: tuple[int, ...] = ()) -> None:
+    def _begin(self, taken: str, answer: ReadAnswer, skip: tuple[int, ...] = ()) -> None:
         """Journal that an answer was taken: its turn begins, and what ran before it ends."""
         self.check.end()
-        files = () if found is None else found.files
-        count = 0 if found is None else sum(isinstance(item, Step) for item in found.items)
-        self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files, count, skip))
+        count = sum(isinstance(item, Step) for item in answer.reply.items)
+        told = answer.reply.files, count, skip, answer.lacks_guide
+        self._log.record(AnswerTaken(self.session.sequence, taken, answer.digest, now(), *told))
 
     def _execute(self, found: Reply) -> "GitListing | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
@@ -269,8 +273,7 @@ class Conversation:
             name = mailbox.find_taken(session.session_id, session.sequence)
             data = None if name is None else mailbox.read_taken(name)
             if name is not None and data is not None:
-                answer = self._reader.read(data)
-                self._begin(name, digest_of(data), None if answer is None else answer.reply)
+                self._begin(name, self._reader.read(data) or ReadAnswer(digest_of(data), "", NO_TEXT))
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")

@@ -10,7 +10,8 @@ import re
 import shlex
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from itertools import accumulate
 from pathlib import PurePosixPath
 
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, encoding, paths
 from codingagent.model.operations import CreateFile, DeleteFile, FileOperation, Kind
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import Note, some
 from codingagent.protocols.foreign.file_names import Files, ambiguous, name_in_comment
 from codingagent.protocols.tags import reply, tag_blocks
@@ -34,19 +35,9 @@ _LINK, _MAY_RUN = 0o120, 0o111  # stat.h, in the upper half of the external attr
 # A zip of ours, whose names are paths of the workspace.
 _AS_NAMED = b"codingagent: paths"
 _TEXTS, _PATCHES = (".txt", ".md"), (".patch", ".diff")
-# What systems and archivers add; then what tools make, and no answer is about.
-_NOISE = lazy_pattern(r"(?:.*/)?(?:__MACOSX/.*|\.DS_Store|Thumbs\.db|desktop\.ini)|.*/", re.IGNORECASE)
-_MADE = lazy_pattern(
-    r"(?:.*?/)?(\.git|node_modules|\.venv|__pycache__|\.(?:pytest|mypy|ruff)_cache)/.*|.*(\.pyc)"
-)
-# A list of files to delete, one a line, which may be a list's item.
-_MANIFEST = lazy_pattern(
-    r"(?:.*/)?(?:to[-_])?(?:deleted?|removed?|deletions)(?:[-_]?files)?(?:\.txt|\.md)?", re.IGNORECASE
-)
+_NAMES = {name: alternatives(lines, re.IGNORECASE) for name, lines in sections(__file__).items()}
+# A line of a list, which may be an item of Markdown.
 _LISTED = lazy_pattern(r"[ \t]*(?:[-*+][ \t]+)?`?([^`#\n]*[^`#\s])`?[ \t]*")
-# What browsers and desktops add to the name of a second copy.
-_COPY = lazy_pattern(r"(.+?)(?: ?\(\d{1,2}\)| copy(?: \d{1,2})?| - Copy(?: \(\d{1,2}\))?)((?:\.\w+)*)")
-_SHOWN = 3
 
 
 class Download(Struct, frozen=True):
@@ -56,24 +47,17 @@ class Download(Struct, frozen=True):
     data: bytes
     is_link: bool = False
     may_run: bool = False
+    is_gone: bool = False
+    """It is to be deleted, by a list in the archive."""
 
 
-class Opened(Struct, frozen=True):
-    """An answer's text, whose operations come last, the whole files beside it, and notes on the rest."""
-
-    text: bytes
-    files: tuple[Download, ...] = ()
-    gone: tuple[str, ...] = ()
-    """The files to delete, by a list in the archive."""
-    notes: tuple[str, ...] = ()
-
-
-def as_answer(named: Sequence[tuple[str, bytes]], files: Callable[[], Files]) -> bytes:
+def as_answer(named: Sequence[tuple[str, bytes]], listed: Callable[[], Collection[str]]) -> bytes:
     """Return the bytes of one answer that came as files of these names, as a browser saved them.
 
     One that is an answer stays as it is. Others are whole files, and get packed under the paths of the
     workspace that their names or first lines say; UsageError if one says none.
     """
+    files = cache(lambda: Files(listed()))
     if len(named) == 1 and _is_answer(*named[0], files):
         return named[0][1]
     found = dict[str, bytes]()
@@ -82,11 +66,7 @@ def as_answer(named: Sequence[tuple[str, bytes]], files: Callable[[], Files]) ->
         if documents.is_zip(data) or (kind is not None and not files().fits(_plain(name, files()))):
             what, how = kind or ("an archive", "give it alone")
             raise UsageError(f"{paths.shown(name)} is {what}, not plain text: {how}")
-        try:
-            path = _path_of(name, data, files())
-        except OperationError as fault:
-            how = "have its first line say the path, or ask the chat for a zip"
-            raise UsageError(f"{paths.shown(name)}: {fault.fact}; {how}") from fault
+        path = _path_of(name, data, files())
         if found.setdefault(path, data) != data:
             raise UsageError(f"{paths.shown(path)} came twice, and differs: keep the one that is meant")
     made = io.BytesIO()
@@ -99,110 +79,101 @@ def as_answer(named: Sequence[tuple[str, bytes]], files: Callable[[], Files]) ->
 
 def _is_answer(name: str, data: bytes, files: Callable[[], Files]) -> bool:
     """Return whether a file is an answer itself, and not a file of the workspace."""
-    ending = PurePosixPath(name.lower()).suffix
-    if documents.is_zip(data) or b"[REPLY" in data:
+    if not name or documents.is_zip(data):
         return True
-    if ending in _PATCHES:
-        return name not in files()
-    if ending not in (*_TEXTS, ".json", ""):
-        return False
-    return not name or not reply.read(_text_of(data) or "").is_bare or not files().fits(_plain(name, files()))
+    ending = PurePosixPath(name.lower()).suffix
+    if ending in _TEXTS and not _is_bare(data):
+        return True
+    is_text = ending in (*_TEXTS, *_PATCHES, ".json") or b"[REPLY" in data
+    return is_text and not files().fits(_plain(name, files()))
 
 
 def _plain(name: str, files: Files) -> str:
     """Return the name of a file without what marks a second copy of it."""
-    copy = _COPY.fullmatch(name)
+    copy = _NAMES["second copy"].fullmatch(name)
     return name if copy is None or files.fits(name) else copy[1] + copy[2]
 
 
 def _path_of(name: str, data: bytes, files: Files) -> str:
-    """Return the path in the workspace of a file that came under its name alone."""
+    """Return the path in the workspace of a file that came under its name alone; UsageError if unclear."""
     name = _plain(name, files)
     first = (_text_of(data[:1_000]) or "").partition("\n")[0].strip()
     said = name_in_comment(first, 0, files)
     if said is not None and said.texts[0].rpartition("/")[2] == name:
         return files.plain(said.texts[0])
-    fits = files.fits(name)
-    if len(fits) > 1:
-        raise ambiguous(name, fits)
-    if not fits:
-        raise OperationError("no file of the workspace has this name")
-    return fits[0]
+    if len(fits := files.fits(name)) == 1:
+        return fits[0]
+    fact = ambiguous(name, fits).fact if fits else f"no file of the workspace is called {paths.shown(name)}"
+    raise UsageError(f"{fact}: have its first line say the path, or ask the chat for a zip")
 
 
 # --- archives --------------------------------------------------------------------------------------
-def opened(data: bytes, listed: Files) -> Opened:
-    """Return what an archive holds; UsageError if it can't be taken."""
-    entries = [*_entries(data)]
-    found = [each for each in entries if not _NOISE.fullmatch(each.path)]
-    made = {each.path: mark for each in found if (mark := _MADE.fullmatch(each.path))}
-    parts = dict.fromkeys(mark[1] or mark[2] for mark in made.values())
-    notes = [f"left out, as tools make them: {len(made)} files ({', '.join(parts)})"] if made else []
-    found = [each for each in found if each.path not in made]
-    new = [each for each in found if not listed.fits(each.path)]
+def opened(data: bytes, paths_known: Collection[str]) -> tuple[bytes, list[Download], list[str]]:
+    """Return an archive's text, whose operations come last, its whole files, and notes on the rest.
+
+    UsageError if it can't be taken.
+    """
+    files, notes = Files(paths_known), list[str]()
+    found = [each for each in _entries(data) if not _NAMES["noise"].fullmatch(each.path)]
+    if made := [mark for each in found if (mark := _NAMES["made by tools"].fullmatch(each.path))]:
+        kinds = ", ".join(dict.fromkeys(mark[1] or mark[2] for mark in made))
+        notes.append(f"left out, as tools make them: {len(made)} files ({kinds})")
+        found = [each for each in found if each.path not in {mark[0] for mark in made}]
+    new = [each for each in found if not files.fits(each.path)]
     if patches := [each for each in new if each.path.endswith(_PATCHES)]:
         if len(patches) == len(found):
-            return Opened(b"\n".join(each.data for each in sorted(found, key=lambda each: each.path)))
-        notes.append(f"left out, as whole files are beside it: {_some(patches)}")
-        found = [each for each in found if each not in patches]
-    texts = [each for each in new if each.path.endswith(_TEXTS) and _is_message(each)]
+            return b"\n".join(each.data for each in sorted(found, key=lambda each: each.path)), [], []
+        names = some([paths.shown(each.path) for each in patches], 3)
+        notes.append(f"left out, as whole files are beside it: {names}")
+    # Other texts may be documentation, with examples of operations.
+    texts = [e for e in new if _NAMES["text with operations"].fullmatch(e.path) and not _is_bare(e.data)]
     if len(texts) > 1:
-        raise UsageError(f"the zip holds several answers ({_some(texts)}): give them one by one")
-    lists = [each for each in new if _MANIFEST.fullmatch(each.path)]
-    found = [each for each in found if each not in (*texts, *lists)]
+        raise UsageError("the zip holds several answers: give them one by one")
+    lists = [each for each in new if _NAMES["list of files to delete"].fullmatch(each.path)]
+    found = [each for each in found if each not in (*patches, *texts, *lists)]
     if not (found or lists or texts):
         raise UsageError("there is no file in the zip")
-    gone = [line for each in lists for line in (_text_of(each.data) or "").splitlines()]
-    names = [named[1] for line in gone if (named := _LISTED.fullmatch(line)) is not None]
-    head = "" if data.endswith(_AS_NAMED) else _shared([*(each.path for each in found), *names], listed)
+    lines = "\n".join(_text_of(each.data) or "" for each in lists).splitlines()
+    gone = [named[1] for line in lines if (named := _LISTED.fullmatch(line)) is not None]
+    is_ours = data.endswith(_AS_NAMED)
+    head = "" if is_ours else _shared([each.path for each in found] or gone, files)
     if head:
         notes.append(f"the folder {paths.shown(head)} of the zip is none of the workspace: it was taken off")
-    whole = (replace(each, path=each.path.removeprefix(head)) for each in found)
-    text = texts[0].data if texts else b""
-    return Opened(text, tuple(whole), tuple(name.removeprefix(head) for name in names), tuple(notes))
+    found += [Download(path, b"", is_gone=True) for path in gone]
+    whole = [replace(each, path=each.path.removeprefix(head)) for each in found]
+    return texts[0].data if texts else b"", whole, notes
 
 
-def _some(found: Sequence[Download]) -> str:
-    return some([paths.shown(each.path) for each in found], _SHOWN)
-
-
-def _is_message(each: Download) -> bool:
-    return not reply.read(tag_blocks.fold_line_ends(_text_of(each.data) or "")).is_bare
-
-
-def _entries(data: bytes) -> Iterator[Download]:
-    """Yield the entries of an archive, unpacked within the limits; one that comes twice alike, once."""
+def _entries(data: bytes) -> Iterable[Download]:
+    """Return the entries of an archive, unpacked within the limits; one that comes twice alike, once."""
     # Each entry begins so in the list at the end, which would be read whole.
     if data.count(b"PK\x01\x02") > _FILES_LIMIT:
         raise UsageError(f"the zip holds too much for an answer: more than {_FILES_LIMIT} files")
-    seen = dict[str, bytes]()
+    found = dict[str, Download]()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = archive.infolist()
-            if sum(each.file_size for each in found) > _BYTES_LIMIT:
+            if sum(each.file_size for each in archive.infolist()) > _BYTES_LIMIT:
                 raise UsageError("the zip holds too much for an answer: unpack it, and see what is meant")
-            if any(each.flag_bits & _IS_ENCRYPTED for each in found):
-                raise UsageError("the zip is encrypted: unpack it, and give the files")
-            if any(each.compress_type not in _KINDS for each in found):
-                raise UsageError("the zip is packed in a way that is not taken: pack it by deflate")
-            for each in found:
+            for each in archive.infolist():
+                if each.compress_type not in _KINDS or each.flag_bits & _IS_ENCRYPTED:
+                    raise UsageError("it is encrypted, or packed in a way that is not taken: pack by deflate")
                 # Read to its end it is unpacked whole first, whatever size it claims.
                 with archive.open(each) as source:
                     content = source.read(each.file_size)
-                path = _name_of(each)
-                if seen.setdefault(path, content) != content:
+                path, mode = _name_of(each), each.external_attr >> 16
+                new = Download(path, content, mode >> 9 == _LINK, bool(mode & _MAY_RUN))
+                if found.setdefault(path, new).data != content:
                     raise UsageError(f"the zip holds a file twice, and differs: {paths.shown(path)}")
-                mode = each.external_attr >> 16
-                yield Download(path, content, mode >> 9 == _LINK, bool(mode & _MAY_RUN))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError) as fault:
         raise UsageError(f"that is no zip file that can be read: {fault}") from fault
+    return found.values()
 
 
 def _name_of(entry: zipfile.ZipInfo) -> str:
     r"""Return the path of an entry. Some systems write `\` in it, and UTF-8 without saying so."""
     name = entry.filename
-    if not entry.flag_bits & _IS_UTF8 and not name.isascii():
-        name = encoding.decoded(name.encode("cp437"), "utf-8") or name
+    if not entry.flag_bits & _IS_UTF8:
+        name = encoding.decoded(name.encode("cp437", "replace"), "utf-8") or name
     return name.replace("\\", "/").removeprefix("./")
 
 
@@ -219,65 +190,52 @@ def _shared(named: Sequence[str], files: Files) -> str:
         raise UsageError(
             f"the zip may be of {paths.shown(likely[-1])} or of the folder above it: pack it anew"
         )
-    tops = (head for head in heads if any(_is_below(path.removeprefix(head), files) for path in named))
-    return likely[0] if likely else next(tops, "")
-
-
-def _is_below(path: str, files: Files) -> bool:
-    top, slash, _ = path.partition("/")
-    return bool(slash) and files.has_folder(top)
+    tops = ((head, path.removeprefix(head).split("/")) for head in heads for path in named)
+    below = (head for head, (top, *rest) in tops if rest and files.has_folder(top))
+    return likely[0] if likely else next(below, "")
 
 
 # --- operations ------------------------------------------------------------------------------------
-def items_of(found: Opened, files: Files) -> list[Step | Problem]:
+def items_of(found: Sequence[Download], paths_known: Collection[str]) -> list[Step | Problem]:
     """Return what the files of an answer ask for: whole files, then deletions. Never raises.
 
     The request invites them, so only what may be a mistake needs a yes.
     """
-    is_flat = not any("/" in each.path for each in found.files)
-    is_packers = all(_is_crlf(text) for each in found.files if "\n" in (text := _text_of(each.data) or ""))
+    files, kept = Files(paths_known), [each for each in found if not each.is_gone]
+    is_flat = not any("/" in each.path for each in kept)
+    is_packers = all(_is_crlf(text) for each in kept if "\n" in (text := _text_of(each.data) or ""))
     items = list[Step | Problem]()
-    asked: list[Download | str] = [*sorted(found.files, key=lambda each: each.path), *found.gone]
-    for number, each in enumerate(asked, start=1):
-        path = each if isinstance(each, str) else each.path
-        operation: FileOperation
-        notes = tuple[str, ...]()
+    for number, each in enumerate(sorted(found, key=lambda each: (each.is_gone, each.path)), start=1):
         try:
-            if isinstance(each, str):
-                operation = _deletion(each, files)
-            else:
-                operation, notes = _creation(each, files, is_flat=is_flat, is_packers=is_packers)
+            operation, notes = _operation(each, files, is_flat=is_flat, is_packers=is_packers)
             items.append(Step(operation, number, notes, foreign="accepted"))
         except OperationError as fault:
-            fact = f"{paths.shown(path)} was not used: {fault.fact}"
-            items.append(Problem(Kind.FILE, fact, number, subject=paths.shown(path), advice=fault.advice))
+            path = paths.shown(each.path)
+            fact = f"{path} was not used: {fault.fact}"
+            items.append(Problem(Kind.FILE, fact, number, subject=path, advice=fault.advice))
     return items
 
 
-def _deletion(name: str, files: Files) -> DeleteFile:
-    path = paths.workspace_path(name)
-    if path not in files:
-        raise OperationError("no such file is to be deleted", advice="; send [DELETE_FILE] with its path")
-    return DeleteFile(path)
-
-
-def _creation(
+def _operation(
     each: Download, files: Files, *, is_flat: bool, is_packers: bool
-) -> tuple[CreateFile, tuple[str, ...]]:
-    """Return the operation that writes a file of an archive, and notes; OperationError if it can't be."""
+) -> tuple[FileOperation, tuple[str, ...]]:
+    """Return what a file of an archive asks for, and notes; OperationError if it can't be done."""
     if each.is_link:
         raise OperationError("it is a symbolic link, which only a command can change", advice="; send that")
     path, notes = paths.workspace_path(each.path), tuple[str, ...]()
+    if each.is_gone:
+        if path not in files:
+            raise OperationError("no such file is to be deleted", advice="; send [DELETE_FILE] with its path")
+        return DeleteFile(path), ()
     if is_flat and path not in files and (fits := files.fits(path)):
         if len(fits) > 1:
             raise ambiguous(path, fits)
         notes = (f"{paths.shown(path)} was taken as {paths.shown(fits[0])}",)
         path = fits[0]
-    is_new = path not in files
+    is_new, text = path not in files, _text_of(each.data)
     if each.may_run and is_new:
         command = f"[RUN_COMMAND]chmod +x {shlex.quote(path)}[/RUN_COMMAND]"
         notes += (Note("it is not made executable, which only a command can do", f"; send {command}"),)
-    text = _text_of(each.data)
     if text is None:
         return CreateFile(path, each.data, arrival=None), notes
     # The file has its own mark, and its own line ends, where those here are all alike.
@@ -290,6 +248,10 @@ def _creation(
 
 def _text_of(data: bytes) -> str | None:
     return None if b"\0" in data else encoding.decoded(data, "utf-8")
+
+
+def _is_bare(data: bytes) -> bool:
+    return reply.read(tag_blocks.fold_line_ends(_text_of(data) or "")).is_bare
 
 
 def _is_crlf(text: str) -> bool:

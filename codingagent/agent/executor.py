@@ -163,6 +163,7 @@ class Executor:
     def _fetch(self, order: OperationRequest, operation: operations.FetchFile) -> events.Event:
         """Return a file's whole content, if there is room for it among the results."""
         path, workspace = operation.path, self._context.workspace
+        workspace.check_leaves(path)
         data = workspace.read(path).data
         self._ask_to_show(path)
         if operation.encoding == "base64":

@@ -59,6 +59,8 @@ class _Change(Struct, frozen=True):
 
 # --- the operations --------------------------------------------------------------------------------
 def plan(context: Context, order: OperationRequest, operation: FileOperation) -> Plan | events.Event:
+    for each in operation.changes:
+        context.workspace.check_leaves(each.path)  # its result would show lines of it
     match operation:
         case CreateFile():
             return _create(context, order, operation)
@@ -89,8 +91,7 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
             raise OperationError(
                 f"File '{path}' already exists", advice="; set overwrite to true, or name another path"
             )
-        event = events.FileCreated(path, len(seen.data), replaced=True, notes=(results.THERE_ALREADY,))
-        return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
+        return events.FileCreated(path, len(seen.data), replaced=True, notes=(results.THERE_ALREADY,))
     if not exists:
         paths.check_new_name(path, workspace.exists)
     before_text = None if old is None else old.text

@@ -36,6 +36,7 @@ class Views:
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
         """Return the requested lines of a file; OperationError if missing, binary or shorter."""
+        self._workspace.check_leaves(path)
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
             self._beside = len(seen.data) if documents.goes_beside(seen.data) else 0

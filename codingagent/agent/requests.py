@@ -300,6 +300,7 @@ class Requests:
             lines[part.file.path] = (min(part.shown), max(part.shown))
         lines |= {path: (1, 0) for path in whole if path not in lines}  # in events as JSON, some
         data, short = (each.encode("utf-8", "replace") for each in (text, brief))
+        sizes, short_sizes = ((len(each), tokens.estimate(each)) for each in (text, brief))
         egress = entries.Egress(
             len(data),
             digest_of(data),
@@ -308,7 +309,9 @@ class Requests:
             self.context.secrecy.mode,
             len(short),
             digest_of(short) if short else "",
-            *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
+            *sizes,
+            *short_sizes,
+            tuple(filter(self.context.workspace.stays, material.listing.files)),
         )
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
@@ -402,7 +405,8 @@ class Requests:
         if self.session.is_asking:
             return render.question_dialect()
         if self.session.terms.protocol == "tags":
-            return render.tag_dialect()
+            is_kept = self.session.terms.guide == "installed" and not self.session.lacks_guide
+            return render.tag_dialect(is_kept=is_kept)
         from codingagent.protocols.json.guide import dialect
 
         return dialect()

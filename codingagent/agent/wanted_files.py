@@ -89,6 +89,7 @@ def attachable(
                 left_out.append(f"File '{paths.shown(path)}' is no text; name it by itself")
                 continue
             try:
+                workspace.check_leaves(path)
                 _check(path, may_be_read=is_named or may_read(workspace, policy, path))
                 before = found.get(path, ())
                 found[path] = before is True or is_named
@@ -400,6 +401,7 @@ class RankedFiles:
             try:
                 # A link may have a harmless name.
                 real = workspace.resolved(path)
+                workspace.check_leaves(real)
                 why = eligible.why_not_named(real, is_named=bool(file.named))
                 if why is None and not may_read(workspace, self._policy, path):
                     why = "the policy protects it"

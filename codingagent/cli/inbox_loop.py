@@ -121,7 +121,6 @@ class Inbox:
 def _advice(file: InboxFile) -> str:
     """Return why a file in the inbox can't be taken, and how to fix it."""
     name = paths.shown(file.name)
-    dot = "." in name
     if not file.size_bytes:
         return f"{name} in the inbox is empty: save the answer again"
     if (kind := documents.kind_by_name(name)) is not None:
@@ -130,8 +129,7 @@ def _advice(file: InboxFile) -> str:
         return f"{name} in the inbox is not a whole zip: if nothing writes it any more, save it again"
     if file.is_held:
         return f"{name} in the inbox is still open in another program: close it there"
-    how = "is ignored" if dot else "has no extension"
-    return f"{name} in the inbox {how}: rename it to {name}.txt"
+    return f"{name} in the inbox has no extension: rename it to {name}.txt"
 
 
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given

@@ -23,6 +23,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.journal import document
+from codingagent.workspace.workspace import LEAVE_FILE
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -102,11 +103,12 @@ def show_egress(session_id: str, records: Iterable[entries.Record], *, json: boo
             write_json_line(sys.stdout, {**about, **to_builtins(egress)})
             continue
         files = ", ".join(f"{f.path} {f.first}-{f.last}" if f.last else f.path for f in egress.files)
+        kept = f"; never sent ({LEAVE_FILE}): {plain_text.some(egress.kept, 20)}" if egress.kept else ""
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
             f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
-            f" secrets ({egress.secrets}): {hidden or 'none'}"
+            f" secrets ({egress.secrets}): {hidden or 'none'}{kept}"
         )
 
 

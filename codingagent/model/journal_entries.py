@@ -57,6 +57,8 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     secrets: str = ""
     """How secrets are protected; empty: as the settings say."""
     wants: Wants = "edits"
+    guide: Literal["whole", "installed"] = "whole"
+    """Whether requests have the guide, or the chat keeps it."""
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):
@@ -128,6 +130,8 @@ class Egress(Struct, frozen=True):
     tokens: int = 0
     short_characters: int = 0
     short_tokens: int = 0
+    kept: tuple[str, ...] = ()
+    """Files that the repository's rules keep from all chats."""
 
 
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
@@ -190,6 +194,8 @@ class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
     operations: int = 0
     skipped: tuple[int, ...] = ()
     """What the person left out of it when they reviewed it: indexes of its items."""
+    lacks_guide: bool = False
+    """It shows that its chat does not keep the guide, or an older one."""
 
 
 class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):

@@ -26,6 +26,10 @@ _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIAB
 _LISTS = ("pass_env", "show", "always_attach", "never_choose", "chat_pages")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _HIGHEST = 10**9
+_Chats = Literal[
+    "custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github-copilot", "glm", "gpt"
+]
+_Chat = Literal[_Chats, "kimi", "le-chat", "m365", "open-webui", "qwen"]
 _Names = tuple[Annotated[str, Meta(min_length=1)], ...]
 
 
@@ -54,7 +58,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     always_attach: _Names = ()
     never_choose: _Names = ()
     conventions: bool = True
-    chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = "custom"
+    guide: Literal["whole", "installed"] = "whole"
+    chat: _Chat = "custom"
     chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
@@ -77,6 +82,11 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     files: Figure | None = None
     megabytes: Figure | None = None
     """The size of each."""
+    keeps: Figure | None = None
+    """Characters that it keeps from one conversation to the next; 0: nobody says how many."""
+    kept_as: str = ""
+    how: tuple[str, ...] = ()
+    """What holds them, and two lines on how to put a text there."""
 
     def advice(self, size: int) -> str:
         """Return how a request of so many characters is sent to it; empty: nothing is known."""
@@ -101,8 +111,8 @@ def chats() -> Mapping[str, Chat]:
 
 def pasted(name: str) -> int | None:
     """Return how many characters a chat takes in a message, if that is known."""
-    chat = chats().get(name) if name != "custom" else None
-    return None if chat is None or chat.pasted is None else chat.pasted.value
+    figure = chats()[name].pasted if name in chats() else None
+    return None if figure is None else figure.value
 
 
 class Source(Struct, frozen=True):

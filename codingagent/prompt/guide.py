@@ -5,13 +5,16 @@ model that has never seen this tool must get its first answer right from it alon
 has earned its place by a reply that went wrong without it.
 """
 
+import hashlib
+import re
 from functools import cache
 
 from codingagent.model.commands import BY_TAG, COMMANDS, TO, UNCHECKED, UNTIL, TagCommand
-from codingagent.model.patterns import text_at
+from codingagent.model.patterns import lazy_pattern, text_at
 
 _FOLDER = __file__.removesuffix("guide.py")
 _TAGS, _QUESTION = (text_at(f"{_FOLDER}{name}.txt").strip() for name in ("tags", "question"))
+_MARK = lazy_pattern(r"\[REPLY\b[^\]\n]{0,200}\bguide=\W?([0-9a-f]{8})\b")
 EXAMPLE = _TAGS.split("````")[1].strip()
 
 
@@ -27,7 +30,35 @@ def protocol_text() -> str:
     return _TAGS.replace("{operations}", reference)
 
 
-def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False) -> str:
+@cache
+def mark() -> str:
+    """Return what an answer by this version of the guide says of itself, where the chat keeps the guide."""
+    return hashlib.sha256(protocol_text().encode()).hexdigest()[:8]
+
+
+def mark_in(text: str) -> str:
+    """Return the mark of the guide that an answer was written by; empty: none is in it."""
+    return found[1] if (found := _MARK.search(text)) else ""
+
+
+def kept_text() -> str:
+    """Return the guide for a chat to keep. Its answers show by their mark that they were written by it."""
+    text = re.sub(r"(\[REPLY [^\]]*)\]", rf'\1 guide="{mark()}"]', protocol_text())
+    return (
+        f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: if PROTOCOL names"
+        f" this guide, answer by it; what else it says goes first.\n\n{text}\n"
+    )
+
+
+def in_place() -> str:
+    """Return the PROTOCOL section where the chat keeps the guide; its mark is left for the chat to tell."""
+    return f"Guide {mark()[:4]} of codingagent, which you keep."
+
+
+def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False, is_kept: bool = False) -> str:
+    if is_kept:
+        reply = f'[REPLY session="{session_id}" sequence="{sequence}" guide="…"]'
+        return f"Answer by your guide: first {reply}, last [END].\n"
     how, last = "with operations", "Put [DONE] after your last changes and what verifies them."
     if is_asking:
         how, last = "in words", "Nothing is changed or run this time."

@@ -7,6 +7,7 @@ and the cut says how to ask for the rest.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -38,8 +39,6 @@ _ANSWER_IT = (
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
-# Of files that came along in an archive, unchanged.
-_SAME_NAMED = 3
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
 # Of each command's output, where all of it does not fit.
@@ -98,16 +97,22 @@ class Dialect(Struct, frozen=True):
     """Where `results` has the task; empty: PROMPT has it."""
 
 
-def tag_dialect() -> Dialect:
-    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]")
+def tag_dialect(*, is_kept: bool = False) -> Dialect:
+    """Return the dialect of tags; `is_kept`: the chat itself keeps the guide."""
+    text, reminder = (
+        guide.in_place() if is_kept else guide.protocol_text(),
+        partial(_reminder, is_kept=is_kept),
+    )
+    return Dialect(text, _results, CONTINUE, reminder, "[DONE]")
 
 
 def question_dialect() -> Dialect:
     return Dialect(guide.question_text(), _results, _ANSWER_IT, _reminder, "")
 
 
-def _reminder(session: Session) -> str:
-    return guide.reminder(session.session_id, session.sequence, is_asking=session.is_asking)
+def _reminder(session: Session, *, is_kept: bool = False) -> str:
+    asks = session.is_asking
+    return guide.reminder(session.session_id, session.sequence, is_asking=asks, is_kept=is_kept)
 
 
 def render(session: Session, context: Material, settings: Settings, dialect: Dialect | None = None) -> str:
@@ -138,7 +143,10 @@ def render_short(
     since the last request, a line each; None: unknown.
     """
     # A question has a guide of its own, and so has what is done after questions.
-    is_known = session.is_asking != session.is_taught
+    is_known = session.is_asking != session.is_taught and session.lacks_guide in (
+        0,
+        *range(session.sequence - 1),
+    )
     taught = dialect.guide
     if session.is_asking and session.is_taught:
         taught = (
@@ -336,7 +344,6 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
         return ""
     room -= sum(map(len, check))
     same = [each for each in session.results if each.notes == (results.THERE_ALREADY,)]
-    same = same if len(same) > _SAME_NAMED else []
     told = [_told_once(event, session) for event in session.results if event not in same]
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
         lines = [results.lines_of(event, limit) for event in told]
@@ -345,8 +352,8 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
     else:
         lines = _shorter(told, room)
     if same:
-        names = plain_text.some([each.path for each in file_changes(same)], _SAME_NAMED)
-        lines.append(f"[OK] {Kind.CREATE_FILE}: {len(same)} files are as they were: {names}")
+        names = plain_text.some([f"'{each.path}'" for each in file_changes(same)], 3)
+        lines.append(f"[OK] {Kind.CREATE_FILE}: already exactly so: {names}")
     notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"

@@ -6,11 +6,11 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.errors import OperationError, WorkError
+from codingagent.errors import OperationError, WorkError, disk_errors
 from codingagent.model import paths
 from codingagent.model.encoding import FileText, decode_file
 from codingagent.model.events import FolderEntry
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from codingagent.model.observations import PastCommit
     from codingagent.workspace.git_files import Git, GitListing
+    from codingagent.workspace.walk import PlainRules
 
+LEAVE_FILE = ".codingagent/leave"
+"""What may leave: the repository's file of rules. A session reads it once, so that no command changes it."""
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
@@ -72,6 +75,35 @@ class Workspace(PathWalk):
         self.check_root()
         self._told_above.clear()
         self._habits.clear()
+
+    @cached_property
+    def _rules(self) -> "PlainRules | None":
+        """The repository's rules, in gitignore's grammar; None: there are none."""
+        from codingagent.workspace.walk import PlainRules
+
+        path, rules = self.root / LEAVE_FILE, PlainRules()
+        if not path.exists():
+            return None
+        with disk_errors(f"{path} can't be read"):
+            rules.add("", path.read_text("utf-8", "replace"))
+        if rules.is_cut:
+            raise WorkError(f"{path} has too many patterns, so nothing is sent: name folders in it")
+        return rules
+
+    def stays(self, path: str) -> bool:
+        """Return whether a file is sent to no chat, by its path or by that of what it links to."""
+        if self._rules is None:
+            return False
+        names = {path}
+        with contextlib.suppress(OperationError):
+            names.add(self.resolved(path))
+        return any(self._rules.decides(name) for name in names)
+
+    def check_leaves(self, path: str) -> None:
+        """Refuse a file that is sent to no chat."""
+        if self.stays(path):
+            fact = f"File '{paths.shown(path)}' never leaves this machine: {LEAVE_FILE} names it"
+            raise OperationError(fact, advice="; work without it")
 
     # --- files ---------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:

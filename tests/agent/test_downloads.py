@@ -164,7 +164,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     "whole, in a folder": (
         grown,
         CHANGED,
-        r"11 files are as they were: README.md.*\(.git, node_modules, __pycache__\)",
+        r"already exactly so: .README.md.*and 8 more.*\(.git, node_modules, __pycache__\)",
         "",
     ),
     "below two folders": (
@@ -220,6 +220,18 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
         packed(("p/shop/cart.py", NEW_CART), ("p/deleted_files.txt", "p/old.py\n")),
         {**ONLY_CART, "old.py": None},
         "OK. DELETE_FILE",
+        "",
+    ),
+    "a list of paths from the root": (
+        packed(("p/shop/cart.py", NEW_CART), ("p/DELETED.txt", "old.py\r\n")),
+        {**ONLY_CART, "old.py": None},
+        "OK. DELETE_FILE",
+        "",
+    ),
+    "documentation with examples": (
+        packed(("docs/tags.md", OUR_TEXT)),
+        {"docs/tags.md": OUR_TEXT},
+        "Created 'docs/tags.md'$",
         "",
     ),
     "a list with a wrong name": (
@@ -301,7 +313,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     "twice alike": (packed(("shop/cart.py", NEW_CART), ("shop/cart.py", NEW_CART)), ONLY_CART, "OK", ""),
     "twice": (packed(("shop/cart.py", NEW_CART), ("shop/cart.py", CART)), {}, "", "holds a file twice"),
     "nothing in it": (packed(("a/", b"")), {}, "", "no file in the zip"),
-    "encrypted": (zipped("-P", "x", "shop/cart.py"), {}, "", "is encrypted"),
+    "encrypted": (zipped("-P", "x", "shop/cart.py"), {}, "", "is encrypted, or packed"),
     "half of it": (lambda tree: {"a.zip": zipped("shop")(tree)["answer.zip"][:-30]}, {}, "", "no zip file"),
     "a tar": (lambda _: {"a.txt": b"\x1f\x8b\x08\0"}, {}, "", "a packed file"),
     "a patch in a zip": (lambda tree: packed(("c.patch", patch("a")(tree)["a"]))(tree), CHANGED, "OK", ""),
@@ -357,7 +369,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     ),
     "a document of the workspace": (saved(README__md="# Shops\n"), {"README.md": "# Shops\n"}, "OK", ""),
     "a page of the workspace": (saved(index="<html>2"), {"index.html": "<html>2"}, "OK", "shrink"),
-    "a name that nothing has": (saved(other__py=TAX), {}, "", "no file of the workspace has this name"),
+    "a name that nothing has": (saved(other__py=TAX), {}, "", "no file of the workspace is called"),
     "a name that two have": (saved(init="x = 1\n"), {}, "", "fits shop/__init__.py and tests"),
     "an answer under another name": (
         saved(answer__log=f"[REPLY]\n{OUR_TEXT}[END]\n"),

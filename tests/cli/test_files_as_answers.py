@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from codingagent.agent import downloads
-from codingagent.protocols.foreign.file_names import Files
 from tests.cli.test_amend import terminal
 from tests.cli.test_waiting_line import PROMPT, confirm, paste
 from tests.helpers import command_line, run_here, wait_until
@@ -99,7 +98,7 @@ def test_half_a_zip_waits_for_the_rest(home: Path) -> None:
 
 def test_a_file_that_a_kill_left_beside_its_zip_is_not_applied_again(home: Path) -> None:
     (home / "inbox" / "cart.py").write_bytes(NEW)
-    made = downloads.as_answer([("cart.py", NEW)], lambda: Files(["shop/cart.py"]))
+    made = downloads.as_answer([("cart.py", NEW)], lambda: ["shop/cart.py"])
     (home / "inbox" / "cart.zip").write_bytes(made)
     resume(home)
     resume(home)
@@ -110,5 +109,5 @@ def test_a_file_that_a_kill_left_beside_its_zip_is_not_applied_again(home: Path)
 def test_a_download_of_another_session_is_no_answer_of_this_one(home: Path) -> None:
     """What no file is called stays whole, with what to do."""
     (home / "inbox" / "other.py").write_bytes(NEW)
-    assert "no file of the workspace has this name" in resume(home)
+    assert "no file of the workspace is called" in resume(home)
     assert (home / "inbox" / "rejected" / "other.py").read_bytes() == NEW

@@ -7,18 +7,21 @@ from typing import get_args, get_type_hints
 import pytest
 
 from codingagent.model.settings import DEFAULT, Figure, Settings, Source, chats, pasted, resolve
+from codingagent.prompt import guide
 from tests.helpers import run_here
 
 
 def test_each_figure_has_its_source_and_its_date() -> None:
     names = get_args(get_type_hints(Settings)["chat"])
-    assert {*names} == {"custom", *chats()}
-    for chat in chats().values():
-        for name in ("pasted", "folds", "files", "megabytes"):
+    assert {*names} == {*chats()}
+    for chat in [each for name, each in chats().items() if name != "custom"]:
+        assert bool(chat.keeps) == bool(chat.kept_as) == (len(chat.how) == 2)
+        assert len(guide.kept_text()) <= ((chat.keeps and chat.keeps.value) or 8_000)
+        for name in ("keeps", "pasted", "folds", "files", "megabytes"):
             figure = getattr(chat, name)
             assert figure is None or isinstance(figure, Figure)
             if figure is not None:
-                assert figure.value > 0
+                assert figure.value > 0 or name == "keeps"
                 assert figure.source.startswith("https://")
                 assert re.fullmatch(r"20\d\d-\d\d-\d\d", figure.seen)
 

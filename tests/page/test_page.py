@@ -493,7 +493,7 @@ def test_an_answer_full_of_html_is_text_and_dropped_zipped_or_just_copied_it_is_
         hiding = NEW.format("odd é.txt").replace("x\n", 'EVIL\r# fine\n"\x9d"; HIDDEN\n')
         text = answer(found, 2, f"{NEW.format('new.txt')}\n{hiding}").encode()
         drop(page, "answer.odd", b"x")
-        expect(page.get_by_text("no file of the workspace has this name")).to_be_visible()
+        expect(page.get_by_text("no file of the workspace is called")).to_be_visible()
         drop(page, "answer.md", text)
         _has_request(page, 3)
         assert (project / "new.txt").read_text("utf-8") == "x\n"

@@ -24,7 +24,7 @@ app = typer.Typer()
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
-@with_options(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
+@with_options(f"{TASK} worktree {CONTEXT} check {REPLY} protocol guide {RULES} accept_formats yes diff")
 def _new(
     context: typer.Context, given: SessionOptions, words: options.TaskWords = None, json: options.Json = False
 ) -> None:

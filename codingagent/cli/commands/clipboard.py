@@ -19,10 +19,9 @@ from codingagent.cli.commands.options import WaitingSessionName, option
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model import plain_text, session_state
-from codingagent.model.settings import pasted
+from codingagent.model.settings import chats, pasted
 from codingagent.process.runner import run_tool
-from codingagent.prompt import split as parts
-from codingagent.prompt import tokens
+from codingagent.prompt import guide, tokens
 from codingagent.storage import homes, mailbox
 from codingagent.workspace import programs
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
 
 app = typer.Typer()
+# The words around the text of a part; a chat that takes less than this is useless.
+_FRAME_CHARACTERS = 400
+SMALLEST_CHARACTERS = 1_000
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 _PATIENCE_S = 5.0
@@ -45,7 +47,7 @@ def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
     whole: Annotated[bool, option("whole")] = False,
-    split: Annotated[int | None, option("split", min=parts.SMALLEST_CHARACTERS)] = None,
+    split: Annotated[int | None, option("split", min=SMALLEST_CHARACTERS)] = None,
 ) -> None:
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
@@ -61,7 +63,7 @@ def _copy(
     settings = settings_of(home, state, {}, executes=False)
     takes = pasted(settings.chat) if is_terminal(sys.stdout) else None
     limit = split or (takes if takes and len(text) > takes else None)
-    pieces = (text,) if limit is None else parts.split(text, limit)
+    pieces = (text,) if limit is None else in_parts(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not is_terminal(sys.stdout):
         # The reader of the pipe has its own way to the clipboard.
@@ -94,6 +96,27 @@ def _paste(
         _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
 
 
+@app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
+def _guide(
+    chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom",
+    copy: Annotated[bool, option("guide copy")] = False,
+) -> None:
+    """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
+    known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
+    if name not in known:
+        raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
+    how, text = known[name].how or known["custom"].how, guide.kept_text()
+    if copy:
+        put(text, Path.cwd())
+    else:
+        be_utf8(sys.stdout)
+        sys.stdout.write(text)
+    told = (
+        f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
+    )
+    sys.stderr.write("\n".join(("", *how, told, "")))
+
+
 def _save_answer(home: homes.Home, session: session_state.Session, ask: Ask | None, *, edits: bool) -> None:
     """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
     if edits:
@@ -106,6 +129,32 @@ def _save_answer(home: homes.Home, session: session_state.Session, ask: Ask | No
     path, owner = save_answer(home, session, ask, data)
     way = command_table.runnable(f"`codingagent resume {owner}`")
     sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
+
+
+def in_parts(text: str, limit: int) -> tuple[str, ...]:
+    """Return a request in parts of at most `limit` characters, at line ends; all but the last ask to wait."""
+    if len(text) <= limit:
+        return (text,)
+    room = limit - _FRAME_CHARACTERS
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        end = min(at + room, len(text))
+        if end < len(text):
+            # Cut at a line end in the last half, if any: code that is cut within a line misleads.
+            line_end = text.rfind("\n", at + room // 2, end)
+            end = line_end + 1 if line_end >= 0 else end
+        pieces.append(text[at:end])
+        at = end
+    count, parts = len(pieces), list[str]()
+    for number, piece in enumerate(pieces, start=1):
+        then = ": this was all. Now answer the whole request, as its PROTOCOL says."
+        if number < count:
+            then = f'. Don\'t answer yet: reply only "OK" and wait for part {number + 1}.'
+        ended = piece if piece.endswith("\n") else f"{piece}\n"
+        closing = f"[end of part {number} of {count}{then}]\n"
+        parts.append(f"[part {number} of {count} of one request]\n{ended}{closing}")
+    return tuple(parts)
 
 
 def lacking() -> tuple[str, str] | None:

@@ -107,6 +107,7 @@ class SessionOptions(Struct, frozen=True):
     tokens: Annotated[_Text, option("context", "0 8k 12k 16k 32k")] = None
     leave_out: Annotated[_Texts, option("leave out")] = None
     no_conventions: Annotated[bool, option("conventions")] = False
+    guide: Annotated[_Text, option("guide", "whole installed")] = None
     check: Annotated[_Text, option("check")] = None
     clipboard: Annotated[bool, option("clipboard")] = False
     reply_with: Annotated[_Text, option("reply with")] = None
@@ -124,7 +125,7 @@ class SessionOptions(Struct, frozen=True):
     @property
     def settings(self) -> dict[str, object]:
         """Return those that are settings, which override all others."""
-        names = ("check", "policy", "sandbox", "network", "secrets", "diff")
+        names = ("check", "policy", "sandbox", "network", "secrets", "diff", "guide")
         found: dict[str, object] = {name: getattr(self, name) for name in names}
         found["conventions"] = False if self.no_conventions else None
         found["workspace"] = None if self.workspace is None else str(self.workspace)

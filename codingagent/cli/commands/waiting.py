@@ -332,16 +332,12 @@ def _files_in(text: str) -> list[Path]:
 
     A relative path is words: it means a file of the workspace.
     """
-    with contextlib.suppress(ValueError, OSError):
-        found = [_path_of(word) for word in programs.split(text)]
-        if all(each.is_absolute() and each.is_file() for each in found):
-            return found
-    return []
-
-
-def _path_of(word: str) -> Path:
-    is_address = word.startswith("file://")
-    return Path(url2pathname(urlsplit(word).path)) if is_address else Path(word).expanduser()
+    found = list[Path]()
+    with contextlib.suppress(ValueError):
+        for word in programs.split(text):
+            path = url2pathname(urlsplit(word).path) if word.startswith("file://") else word
+            found.append(Path(path).expanduser())
+    return found if all(each.is_absolute() and each.is_file() for each in found) else []
 
 
 def _command_in(text: str, *, is_asked: bool) -> str | None:
@@ -383,7 +379,7 @@ def _kept(session: session_state.Session) -> Iterator[str]:
     terms = session.terms
     yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
     yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
-    yield f"--protocol={terms.protocol}"
+    yield from (f"--protocol={terms.protocol}", f"--guide={terms.guide}")
     # Not what was left out by hand since: each task has its own choice.
     yield from (f"--leave-out={glob}" for glob in terms.leave_out)
     yield "--network" if terms.network else "--no-network"

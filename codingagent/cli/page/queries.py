@@ -31,7 +31,6 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
-from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage import homes
@@ -124,12 +123,10 @@ def guide_tokens() -> int:
 
 def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, object]:
     """Return a picture of a request's parts against what the chat takes, in hundredths of the larger."""
-    chat = chats().get(settings.chat)
     most = settings.context_chars // _CHARACTERS_PER_TOKEN
     total = sum(count for _, count in pieces)
     shown = [(name, count, round(100 * count / max(total, most, 1), 1)) for name, count in pieces]
-    title = "the chat" if chat is None else chat.title
-    return {"pieces": shown, "total": total, "most": most, "title": title}
+    return {"pieces": shown, "total": total, "most": most, "title": chats()[settings.chat].title}
 
 
 def chat_links(settings: Settings) -> list[tuple[str, str]]:
@@ -255,14 +252,9 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
     parts = [body[start:end] for start, end in pairwise((0, *ends))]
     with _workspace(desk, Path(session.workspace)) as workspace:
         listing = partial(workspace.listing, session.touched)
-        data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: Files(listing().files))
+        data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: listing().files)
         if documents.is_zip(data):
-            downloads.opened(data, Files(listing().files))
-            return data
-    if (kind := documents.kind_of(data)) is not None:
-        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    if not typed_text(data, "replace").strip():
-        raise UsageError("there is nothing in it: copy the chat's answer first")
+            downloads.opened(data, listing().files)
     return data
 
 

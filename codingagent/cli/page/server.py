@@ -252,6 +252,8 @@ class Page:
         form = await _form(request)
         name = "ask" if form.get("wants") == "words" else "new"
         words = [*self.desk.begin(name), "--json"]
+        if name == "new":
+            words.append(f"--guide={'installed' if form.get('guide') else 'whole'}")
         words += self._given(form)
         # The same process then waits for the answer, and for what the check says.
         worker = Worker((), lambda: self._wake(worker.session_id))
