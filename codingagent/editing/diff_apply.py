@@ -9,11 +9,11 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest, places
+from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
-from codingagent.editing.places import Found, Place, SearchEdit
+from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import Diff, DiffHunk
@@ -98,8 +98,8 @@ def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
     row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
     starts = file.lines.starts(hunk.old) if hunk.old else []
     starts = [at for at in starts if file.lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
-    for rule in places.AS_IT_CAME if starts else ():
-        if found := places.fits(file.lines, rule, hunk.old, starts):
+    for rule in match.AS_IT_CAME if starts else ():
+        if found := match.fits(file.lines, rule, hunk.old, starts):
             lead, last = hunk.lead, count - hunk.trail
             return [
                 HunkFit(p.start, count, p.note, p.change, first=p.start + lead, last=p.start + last)
@@ -197,7 +197,7 @@ def _anchored(
         return anchored, None
     if said.end is None and not hunk.only_adds:
         return fits, None
-    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
+    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: match.SHOWN_PLACES]]
     fact = f"{hunk.label} belongs at {where} and its lines are not there"
     return [], OperationError(
         fact, nearest.around(file.lines, spans), advice=f"; add the lines that follow {side}"
@@ -216,7 +216,7 @@ def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
         if not hunk.has_text and _numbered(file, hunks, index) is None:
             what = f"{hunk.label} has only blank lines of the old text"
             raise OperationError(what, advice=f"; {_MORE_LINES}")
-        places.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
+        match.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
             what = f"{one.label} and {other.label} change the same lines"
