@@ -81,11 +81,6 @@ def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -
             " if the text itself contains such a line, make all three markers longer, of equal length",
         )
     search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
-    if any(map(edit_markers.behind_place, (search, new))):
-        raise OperationError(
-            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with a line number",
-            advice=": leave that out; if the file has such lines, begin with the line above them",
-        )
     return Replacement(joined(search), joined(new)), close + 1
 
 

@@ -18,9 +18,6 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import Diff, DiffHunk
 
-# So often new lines are judged by what the whole file would be with them; then by themselves.
-_LOOKS_LIMIT = 50
-
 
 class HunkFile:
     """The lines of a file, and what is asked of them for each hunk."""
@@ -29,7 +26,6 @@ class HunkFile:
         self.lines = lines
         self.known = frozenset(lines.bare)
         self.path = path
-        self.looks_left = _LOOKS_LIMIT
         self.is_shown = False  # the answer has lines of it with their indentation
         self._sections: dict[str, list[tuple[int, int]]] = {}
 
@@ -370,13 +366,10 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return
-    file.looks_left -= 1
     spared = "\n".join(hunk.old)
     ground = ReplacedLines(file.path, file.lines, fit.start, fit.start + fit.count, spared)
     lines = list(new)
-    if file.looks_left < 0:
-        lines, ground = adds, ReplacedLines(file.path, spared=spared)
-    rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
+    rules = body_rules.CHARACTERS if is_exact else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
     case = BodyCase(lines, ground, BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
     try:
