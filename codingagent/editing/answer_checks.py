@@ -7,7 +7,8 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import apply, edit_markers, elisions, file_kinds, nearest, places, syntax_check
+from codingagent.editing import apply, edit_markers, elisions, file_kinds, nearest, syntax_check
+from codingagent.editing.file_lines import split
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import TURN
 from codingagent.model.events import Hunk
@@ -90,9 +91,9 @@ def check_left_out(operation: CreateFile | EditFile, old: str, new: str, *, is_j
     parts = operation.parts if isinstance(operation, EditFile) else ()
     searches = [part for part in parts if isinstance(part, Replacement)]
     if searches and len(searches) == len(parts):
-        pairs = [(places.split(each.search), places.split(each.replace)) for each in searches]
+        pairs = [(split(each.search), split(each.replace)) for each in searches]
     else:
-        before, after = places.split(old), places.split(new)
+        before, after = split(old), split(new)
         is_edit = isinstance(operation, EditFile)
         head, tail = nearest.common_ends(before, after) if is_edit else (0, 0)
         pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]

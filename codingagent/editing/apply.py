@@ -13,9 +13,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, diff_apply, edit_markers, match, nearest, places, syntax_check
+from codingagent.editing import body_repair, diff_apply, edit_markers, match, nearest, syntax_check
 from codingagent.editing.characters import ReplacedLines
-from codingagent.editing.file_lines import FileLines
+from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel
 from codingagent.model.events import Hunk
@@ -39,7 +39,7 @@ class Edited(Struct, frozen=True):
 # --- the body of an edit ---------------------------------------------------------------------------
 def read_replacements(body: str) -> tuple[Replacement, ...]:
     """Read the SEARCH/REPLACE blocks of an edit: the markers of a block have one length, seven or more."""
-    lines = places.split(body)
+    lines = split(body)
     bare = [line.rstrip(" \t") for line in lines]
     replacements: list[Replacement] = []
     at = 0
@@ -81,11 +81,6 @@ def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -
             " if the text itself contains such a line, make all three markers longer, of equal length",
         )
     search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
-    if any(map(edit_markers.behind_place, (search, new))):
-        raise OperationError(
-            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with a line number",
-            advice=": leave that out; if the file has such lines, begin with the line above them",
-        )
     return Replacement(joined(search), joined(new)), close + 1
 
 
@@ -116,7 +111,7 @@ def apply(
     notes: list[str] = []
     moving, moved = [*earlier], 0
     lowest = min((hunk.old_start for hunk in earlier), default=len(lines.raw) + 1)
-    shown = None if counted is None or several else places.split(counted.replace("\r\n", "\n"))
+    shown = None if counted is None or several else split(counted.replace("\r\n", "\n"))
     for number, part in enumerate(parts, start=1):
         is_counted = isinstance(part, LineRange)
         label = f"SEARCH {number} of {len(parts)}" if several else "SEARCH"
@@ -141,7 +136,7 @@ def apply(
     return Edited(lines.text(), _settled(hunks), tuple(notes))
 
 
-def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, path: str) -> places.Found:
+def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, path: str) -> match.Found:
     start, end = part.start_line - 1, part.end_line
     if end > (total := len(lines)):
         raise OperationError(
@@ -152,15 +147,15 @@ def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, 
     body = body_repair.Body(part.text)
     if arrival is not None:
         body = body_repair.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
-    return places.Found(start, end - start, (*places.split(body.text),), (0, 0), notes=body.notes)
+    return match.Found(start, end - start, (*split(body.text),), (0, 0), notes=body.notes)
 
 
 def _by_search(
     part: Replacement, label: str, lines: FileLines, arrival: BodyEvidence | None, proven: Channel, path: str
-) -> places.Found:
-    sought = places.SearchEdit(
-        tuple(places.split(part.search)),
-        tuple(places.split(part.replace)),
+) -> match.Found:
+    sought = match.SearchEdit(
+        tuple(split(part.search)),
+        tuple(split(part.replace)),
         label,
         arrival,
         proven,
@@ -198,11 +193,11 @@ def _proven(change: Iterable[Replacement | LineRange], lines: FileLines) -> Chan
     """Return the damage that searches show which fit the file only after it is undone."""
     proven: Channel = UNHARMED
     for part in change:
-        search = [] if isinstance(part, LineRange) else places.split(part.search)
+        search = [] if isinstance(part, LineRange) else split(part.search)
         if not search or lines.places(search):
             continue
         with contextlib.suppress(OperationError):
-            proven |= match.find(lines, places.SearchEdit(tuple(search), ())).undone
+            proven |= match.find(lines, match.SearchEdit(tuple(search), ())).undone
     return proven
 
 
@@ -268,7 +263,7 @@ class _Lines:
         if self.raw is not self.lines:
             self.raw[-1] = self.raw[-1].removesuffix("\r") + "\r" * is_returned
 
-    def take(self, found: places.Found) -> Hunk:
+    def take(self, found: match.Found) -> Hunk:
         """Put what was found."""
         hunk = self.put(found.start, found.count, found.new, found.same)
         self.finish(found.end)
@@ -404,7 +399,7 @@ def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Sp
 
 
 def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
-    new, (start, end) = places.split(change.text), place
+    new, (start, end) = split(change.text), place
     is_whole = not path or syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
     old = [line.strip() for line in now[start:end] if line.strip()]
     bare = [line.strip() for line in new]

@@ -12,8 +12,7 @@ from msgspec import Struct
 from codingagent.editing import body_rules, edit_markers, file_kinds
 from codingagent.editing.body_rules import BodyCase, BodyRule
 from codingagent.editing.characters import ReplacedLines
-from codingagent.editing.file_lines import FileLines
-from codingagent.editing.places import split
+from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, Rule

@@ -292,7 +292,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     is_prose = file_kinds.is_prose(path) or file_kinds.ending(path) in ("tex", "bib")
     # Only without them the file is valid.
     is_broken = look.ground.parses_with(look.new) is False and look.ground.parses_with(look.undone)
-    is_handled = _are_handled(text, marks, pattern, is_prose=is_prose)
+    is_handled = _are_handled(text, marks, pattern)
     is_known = look.ground.lines.has(pattern)
     # A mark that nobody types proves the others of its chat.
     sure = {form.chat for form in forms if not form.is_typed}
@@ -316,29 +316,18 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
 _HANDLES = lazy_pattern(
     r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†\ue200]|【\d|utm_source"
 )
-_WORKS = lazy_pattern(r"(?i)strip|clean|sanit|re(?:move|gex|place)\b|\bre\.|==|assert|\bsub\(")
-# In a longer line nobody can tell what a mark is in, and to look would take long.
-_LINE_LIMIT = 1000
+_WORKS = lazy_pattern(r"(?i)strip\(|clean|sanit|re(?:move|gex)\b|\bre\.|assert|\bsub\(")
 _QUOTES = frozenset("\"'`/«»“”‘’")
 
 
-def _are_handled(
-    text: str, marks: Sequence[re.Match[str]], pattern: re.Pattern[str], *, is_prose: bool
-) -> bool:
-    """Return whether a text is about such marks: it has one in quotes, or in a string it works on."""
+def _are_handled(text: str, marks: Sequence[re.Match[str]], pattern: re.Pattern[str]) -> bool:
+    """Return whether a text is about such marks: it speaks of them, has one in quotes, or works on one."""
     if _HANDLES.search(pattern.sub("", text)):
         return True
-    for mark in marks:
-        if {text[mark.start() - 1 : mark.start()], text[mark.end() : mark.end() + 1]} <= _QUOTES:
-            return True
-        start, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.start())
-        line, at = text[start : end if end >= 0 else None], mark.start() - start
-        if is_prose or (len(line) <= _LINE_LIMIT and not _WORKS.search(line)):
-            continue
-        strings = file_kinds.STRING.finditer(line[:_LINE_LIMIT])
-        if len(line) > _LINE_LIMIT or any(each.start() < at < each.end() for each in strings):
-            return True
-    return False
+    beside = ({text[m.start() - 1 : m.start()], text[m.end() : m.end() + 1]} for m in marks)
+    return any(each <= _QUOTES for each in beside) or any(
+        _WORKS.search(line) for line in text.split("\n") if pattern.search(line)
+    )
 
 
 def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:

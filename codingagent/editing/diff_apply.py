@@ -9,17 +9,14 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest, places
+from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
-from codingagent.editing.places import Found, Place, SearchEdit
+from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import Diff, DiffHunk
-
-# So often new lines are judged by what the whole file would be with them; then by themselves.
-_LOOKS_LIMIT = 50
 
 
 class HunkFile:
@@ -29,7 +26,6 @@ class HunkFile:
         self.lines = lines
         self.known = frozenset(lines.bare)
         self.path = path
-        self.looks_left = _LOOKS_LIMIT
         self.is_shown = False  # the answer has lines of it with their indentation
         self._sections: dict[str, list[tuple[int, int]]] = {}
 
@@ -98,8 +94,8 @@ def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
     row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
     starts = file.lines.starts(hunk.old) if hunk.old else []
     starts = [at for at in starts if file.lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
-    for rule in places.AS_IT_CAME if starts else ():
-        if found := places.fits(file.lines, rule, hunk.old, starts):
+    for rule in match.AS_IT_CAME if starts else ():
+        if found := match.fits(file.lines, rule, hunk.old, starts):
             lead, last = hunk.lead, count - hunk.trail
             return [
                 HunkFit(p.start, count, p.note, p.change, first=p.start + lead, last=p.start + last)
@@ -197,7 +193,7 @@ def _anchored(
         return anchored, None
     if said.end is None and not hunk.only_adds:
         return fits, None
-    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
+    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: match.SHOWN_PLACES]]
     fact = f"{hunk.label} belongs at {where} and its lines are not there"
     return [], OperationError(
         fact, nearest.around(file.lines, spans), advice=f"; add the lines that follow {side}"
@@ -216,7 +212,7 @@ def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
         if not hunk.has_text and _numbered(file, hunks, index) is None:
             what = f"{hunk.label} has only blank lines of the old text"
             raise OperationError(what, advice=f"; {_MORE_LINES}")
-        places.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
+        match.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
             what = f"{one.label} and {other.label} change the same lines"
@@ -370,13 +366,10 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return
-    file.looks_left -= 1
     spared = "\n".join(hunk.old)
     ground = ReplacedLines(file.path, file.lines, fit.start, fit.start + fit.count, spared)
     lines = list(new)
-    if file.looks_left < 0:
-        lines, ground = adds, ReplacedLines(file.path, spared=spared)
-    rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
+    rules = body_rules.CHARACTERS if is_exact else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
     case = BodyCase(lines, ground, BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
     try:

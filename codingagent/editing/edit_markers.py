@@ -21,9 +21,6 @@ from codingagent.model.chat_damage import UNHARMED, Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 
 # Words of a chat's edit; version control has others.
-# What some tools have their models write at the beginning of SEARCH.
-_PLACE = lazy_pattern(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
-_RULE = lazy_pattern(r"-{5,}[ \t]*")
 _ASKING_WORD = lazy_pattern("search|find|original|orig|old|before")
 _ANSWERING_LABEL = lazy_pattern("(?:replaced?|updated)[:>]*", re.IGNORECASE)
 _OPENING_WORD = lazy_pattern(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
@@ -134,14 +131,6 @@ def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> b
     return not is_title
 
 
-def behind_place(lines: Sequence[str]) -> int:
-    """Return where the text of SEARCH begins, after the number of its line."""
-    if not lines or not lines[0].startswith(":"):
-        return 0
-    at = next((i for i, line in enumerate(lines) if not _PLACE.fullmatch(line)), len(lines))
-    return at + 1 if 0 < at < len(lines) and _RULE.fullmatch(lines[at]) else 0
-
-
 def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:
     """Return the index of the first line that has a word and belongs to no block; None: there is none."""
     inside = {at for edit in edits for at in range(edit.start, edit.end)}
@@ -181,9 +170,8 @@ def _edit(
         what = "more than one" if inside else "no"
         return replace(bare, fault=f"it has {what} line =======")
     middle = inside[0].index
-    old = lines[start + 1 : middle]
+    old, new = lines[start + 1 : middle], tuple(lines[middle + 1 : end])
     base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
-    new = tuple(lines[middle + 1 : end])
     return replace(bare, old=tuple(old[:base]), new=new, way=opening.way | close.way)
 
 

@@ -23,6 +23,11 @@ _WORK_LIMIT = 5_000_000
 _PARSED_LINES = 150_000
 
 
+def split(text: str) -> list[str]:
+    """Return the lines of a text, whether its last one is ended or not."""
+    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
+
+
 class FileLines(list[str]):
     """Lines without their ends; only `put` changes them."""
 

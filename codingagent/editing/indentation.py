@@ -198,7 +198,8 @@ def _lost(moves: _Moves) -> None:
     """Refuse lines of which none is indented by more than a blank, where others of the file are."""
     ground, what = moves.ground, "the body has lost its indentation"
     is_flat = len({*moves.leads}) == 1 < len(moves.leads) and has_levels(moves.new) and moves.parses is None
-    if is_flat and not file_kinds.is_prose(ground.path) and ground.lines.once("levels", _has_all_levels):
+    has_all = ground.lines.once("levels", lambda lines: any(map(is_opener, lines)) and not has_levels(lines))
+    if is_flat and has_all and not file_kinds.is_prose(ground.path):
         raise moves.refusal(what)
     if not ground.lines.once("deep", lambda lines: any(map(is_indented, lines))):
         return
@@ -221,10 +222,6 @@ def _lost(moves: _Moves) -> None:
         is_lost = deeper or is_inside or deepest == 1 or has_levels([_line_above(ground), *moves.new])
     if is_lost:
         raise moves.refusal(what)
-
-
-def _has_all_levels(lines: Sequence[str]) -> bool:
-    return any(map(is_opener, lines)) and not has_levels(lines)
 
 
 def _shifted(moves: _Moves) -> None:

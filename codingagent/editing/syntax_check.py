@@ -30,10 +30,6 @@ _SHEBANG = lazy_pattern(r"#![^\n]*\bpython(?:3[.\d]*)?(?: |$)", re.MULTILINE)
 _WITH_COMMENTS = lazy_pattern(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
 # A limit of this parser, and no fault of the text.
 _LIMITS = ("too many", "Exceeds the limit")
-# So many lines are parsed at once where the next begins a statement, unless that goes on too often.
-_PIECE_LINES = 2_000
-_TRIED = 5
-_BEGINS = lazy_pattern(r"(?!(?:el(?:se|if)|except|finally)\b)[^\W\d]|@")
 _DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
@@ -170,33 +166,14 @@ def _parse(text: str) -> None:
     first = cuts[before - 1]
     rest = [cut + longer for cut in cuts[after:] if cut < len(known)]
     part = lines[first : rest[0] if rest else None]
-    tree = None
     # What ends the text has no end of its own, and what goes on in the next line is not whole.
     is_whole = not "".join(part[-1:]).endswith("\\") if rest else part
     if len(part) < len(lines) and is_whole:
         with contextlib.suppress(SyntaxError):
             tree = ast.parse("\n".join([*part, ""] if rest else part))
-    if tree is not None:
-        _LAST[0] = lines, [*cuts[:before], *_begun(tree, part, first), *rest]
-        return
-    # The tree of a long text takes 500 times its room.
-    fresh, start, failed = [0], 0, 0
-    for end in [*range(_PIECE_LINES, len(lines), _PIECE_LINES), 0]:
-        near = range(end, max(start, end - _PIECE_LINES), -1)
-        at = next((n for n in near if _BEGINS.match(lines[n])), 0)
-        if end and (not at or lines[at - 1].startswith("@") or lines[at - 1].endswith("\\")):
-            continue
-        piece = lines[start : at or len(lines)]
-        try:
-            tree = ast.parse("\n".join([*piece, ""] if at else piece))
-        except SyntaxError:
-            if at and (failed := failed + 1) < _TRIED:
-                continue  # it may go on there
-            _LAST[0] = lines, [0, *_begun(ast.parse(text), lines, 0)]
+            _LAST[0] = lines, [*cuts[:before], *_begun(tree, part, first), *rest]
             return
-        fresh += [*[start] * bool(start), *_begun(tree, piece, start)]
-        start = at
-    _LAST[0] = lines, fresh
+    _LAST[0] = lines, [0, *_begun(ast.parse(text), lines, 0)]
 
 
 def _begun(tree: "ast.Module", lines: list[str], first: int) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, body_rules, file_kinds, nearest, places, syntax_check
+from codingagent.editing import apply, body_rules, file_kinds, match, nearest, syntax_check
 from codingagent.editing.apply import Edited
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
@@ -348,7 +348,7 @@ def test_lines_are_found_wherever_they_are_also_where_they_overlap() -> None:
         unit = luck.choices("ab", k=luck.randint(1, 3))
         text = [*(unit * 6), *luck.choices("ab", k=luck.randint(0, 6)), *(unit * 4)]
         search = (unit * 4)[: luck.randint(1, 9)]
-        found = [place.start for place in places.fits(FileLines(text), places.RULES[0], search)]
+        found = [place.start for place in match.fits(FileLines(text), match.RULES[0], search)]
         assert found == [at for at in range(len(text)) if text[at : at + len(search)] == search]
     with cpu_below(20):
         for count in (20_000, 40_000):

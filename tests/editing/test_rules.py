@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codingagent.editing import apply, body_repair, body_rules, indentation, places
+from codingagent.editing import apply, body_repair, body_rules, indentation, match
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
@@ -57,7 +57,7 @@ SEARCHES = {
     "tabs": (CODE, "\tnet = 0\n", "\tnet = 1\n"),
 }
 BODY_RULES = tuple(dict.fromkeys((*body_rules.RULES, *body_rules.COMMAND_RULES)))
-MATCHING: tuple[Rule[Any], ...] = places.RULES
+MATCHING: tuple[Rule[Any], ...] = match.RULES
 
 
 def _fixed(said: str) -> str:

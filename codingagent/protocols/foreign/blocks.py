@@ -190,14 +190,11 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     """Return the replacement that a block asks for, and what its text may still have suffered."""
     if edit.fault:
         raise OperationError(edit.fault, advice=f"; {_HOW}")
-    first = edit_markers.behind_place(edit.old)
-    both = [*edit.old[first:], *edit.new[edit_markers.behind_place(edit.new) :]]
-    both = dedented(both, indent)
+    both = dedented([*edit.old, *edit.new], indent)
     if Damage.ANGLES in edit.way:
         # What encoded the markers has encoded the text between them.
         both = [chat_damage.without_entities(line) for line in both]
-    count = len(edit.old) - first
-    old, new = both[:count], both[count:]
+    old, new = both[: len(edit.old)], both[len(edit.old) :]
     elided = elisions.first_elision(new, {line.strip() for line in old})
     if elided is not None:
         raise OperationError(

@@ -38,15 +38,11 @@ from codingagent.protocols.tags.reply import BLOCK_LINE, Problem
 # Each is looked at for a file, and for its name in the lines above.
 _FENCES = 20_000
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
-_STARTS = ("```", "~~~", "[", "%%", "===", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
+_STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _MOVE = "*** Move to:"
 _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 _MARKS = {"*** Add File": ["new file mode"], "*** Delete File": ["deleted file mode"]}
-# How some models begin a file that stands in no fence.
-_FRAME = lazy_pattern(
-    r"(\[file ?name\]:|%%writefile(?=[ \t])|={3,}[ \t]*file:)[ \t]*(\S+)[ \t]*=*[ \t]*", re.IGNORECASE
-)
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
@@ -70,10 +66,6 @@ class _AnswerReader:
         self._fences = Fences(lines)
         self._edits = {edit.start: edit for edit in blocks.find_edits(lines)}
         self._openings = list(self._edits)
-        self._closings: dict[str, list[int]] = {}
-        for at, line in enumerate(lines):
-            if line.lstrip().startswith("</"):
-                self._closings.setdefault(line.strip(), []).append(at)
         self._names = Headings(lines, files, self._fences)
         self._items = Items(files)
         self._changes: list[Name] = []
@@ -229,9 +221,8 @@ class _AnswerReader:
 
     # --- elements ------------------------------------------------------------------------------
     def _read_element(self, at: int) -> int | None:
-        """Refuse a file in an element or a frame by its name; None: what it holds is read without it."""
-        frame = _FRAME.fullmatch(self._lines[at].strip()[:300])
-        tag, path = element_in(self._lines[at]) or ("", frame[2] if frame else "")
+        """Refuse a file in an element by its name; None: what it holds is read without it."""
+        tag, path = element_in(self._lines[at]) or ("", "")
         if not is_path(path, self._files, labelled=True):
             return None
         first = self._first_line(at + 1, len(self._lines))
@@ -239,16 +230,13 @@ class _AnswerReader:
             first in self._edits or self._fences.at(first) or self._begins_difference(first)
         ):
             return None
-        what = f"<{tag}>" if frame is None else frame[1]
         fault = OperationError(
-            f"{what} names '{paths.shown(path)}' and is no operation",
+            f"<{tag}> names '{paths.shown(path)}' and is no operation",
             advice="; send [CREATE_FILE], [EDIT_FILE], [DELETE_FILE] or [READ_FILE], each with"
             f' path="{paths.shown(path)}"',
         )
         self._items.refuse(Kind.FILE, at + 1, fault, path)
-        closings = self._closings.get(f"</{tag}>", [])
-        index = bisect_right(closings, at)
-        return closings[index] + 1 if index < len(closings) else at + 1
+        return at + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
     def _read_edits(self, fence: Fence, edit: MarkedEdit) -> int:

@@ -50,18 +50,6 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "a.py\n" + fenced(edit("a = 1\n", "a = 5\n")),
         {"a.py": "a = 5\nb = 2\n"},
     ),
-    "a file in a frame beside one in a fence": (
-        "[file name]: src/u.py\n[file content begin]\nu = 5\n[file content end]\n\na.py\n" + fenced(WHOLE),
-        "and is no operation; send [CREATE_FILE]",
-        "src/u.py\n" + fenced("u = 5\n"),
-        {"src/u.py": "u = 5\n"},
-    ),
-    "a file below a line of signs": (
-        "===== FILE: src/u.py =====\nu = 5\n===== END FILE =====\n\na.py\n" + fenced(WHOLE),
-        "and is no operation; send [CREATE_FILE]",
-        "【src/u.py】\n" + fenced("u = 5\n"),
-        {"src/u.py": "u = 5\n"},
-    ),
     "two paths": (
         "Change `a.py` and `src/u.py`:\n" + fenced(edit("a = 1\n", "a = 5\n")),
         "a.py and src/u.py are above it; write one path above each block",
