@@ -1,8 +1,7 @@
 """Commit to the person's repository what a session changed, and nothing that they changed themselves.
 
 The session's changes of each file are replayed on HEAD, in order, each as a merge of three texts. The
-result is committed from a temporary index by the person's own git, with their hooks and their signature. What
-the person changed beside it, staged or not, stays as it is.
+result is committed from a temporary index by the person's own git, with their hooks and their signature.
 
 Over 500 lines: what is planned and what is done of it share the person's git, HEAD and index.
 """
@@ -22,16 +21,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import json
 
-from codingagent.agent.at_commit import ASKED, AtCommit, PersonsPrograms, check_seen
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
 from codingagent.workspace.git_files import Git, GitResult, contents_in
-from codingagent.workspace.git_programs import git_variables
+from codingagent.workspace.git_programs import AT_COMMIT, GitProgram, git_variables, programs_of
 from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.programs import find_program
+from codingagent.workspace.programs import find_program, persons_path
+from codingagent.workspace.real_paths import from_root, resolved
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -44,6 +43,7 @@ _NOT_SET = (b"unspecified", b"unset")
 _PATIENCE_S = 600
 # Only `git commit` runs the person's hooks.
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+_TRUST = "--trust-ignored"
 _scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)
 
 
@@ -74,6 +74,15 @@ class Committed(NamedTuple):
     files: tuple[str, ...]
 
 
+class AtCommit(NamedTuple):
+    """What of the person's runs at a commit, with their rights."""
+
+    said: str
+    """Hooks and filters in words, and the files of the workspace that they run; empty if there are none."""
+    unseen: tuple[str, ...]
+    """Those files that git ignores: no one sees what commands do to them."""
+
+
 class _OverlapError(Exception):
     """Two changes are in the same lines, or in a file that has no lines."""
 
@@ -87,10 +96,9 @@ class PersonsRepository:
         if program is None:
             raise UsageError("committing needs git, which is not installed here")
         self._program, self._at, self._edited_at = program, root, math.inf
-        self._trusts_ignored = trusts_ignored
+        self._root, self._trusts_ignored = resolved(root), trusts_ignored
         self._variables = git_variables(root, trusts_all=trusts_ignored)
-        git = Git(program, run_tool, self._variables)
-        self._persons = PersonsPrograms(root, git, self._ignored)
+        self._programs = partial(programs_of, self._root, Git(program, run_tool, self._variables))
         top = self._said(
             *("rev-parse", "--show-toplevel"),
             why="the workspace is in no git repository that this git can read",
@@ -153,7 +161,8 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
-            check_seen(self._persons.filters(), "make the working tree with git")
+            filters = (each for each in self._programs() if each.what.startswith("filter."))
+            _check_seen(self._unseen(filters), "make the working tree with git")
             ok = range(-64, 256)  # it may not have come to that
             if not is_there:
                 made.callback(self._run, "branch", "-q", "-D", branch, ok=ok)
@@ -163,13 +172,39 @@ class PersonsRepository:
 
     def runs(self, paths: Iterable[str]) -> AtCommit:
         """Return what of the person's a commit of some files of the workspace runs."""
-        told = self._git(*ASKED, data=_nul_ended(self._prefix + path for path in paths))
-        return self._persons.at_commit(told)
+        how = ("check-attr", "-z", "--stdin", "filter")
+        told = self._git(*how, data=_nul_ended(self._prefix + path for path in paths))
+        used = {f"filter.{text_of(name)}" for name in told.split(b"\0")[2::3]}
+        every = [
+            each
+            for each in self._programs()
+            if AT_COMMIT.fullmatch(each.what) or each.what.rpartition(".")[0] in used
+        ]
+        files = sorted({path for each in every for path in self._there(each) if each.named[path]})
+        run = (each for each in every if each.told or not each.named.keys().isdisjoint(files))
+        names = dict.fromkeys(each.told or each.what for each in run)
+        said = f"your git runs with your rights, on what answers wrote: {', '.join(names)}"
+        said += f"; of the workspace: {named(files)}" if files else ""
+        known = self._variables.get("PATH", "").split(os.pathsep)
+        gone = {each: 0 for each in persons_path().split(os.pathsep) if each and each not in known}
+        if gone:
+            where = named([from_root(each, self._root) for each in gone])
+            said += f"; not from {where}, where an answer could have put programs, without {_TRUST}"
+        return AtCommit(said if names else "", self._unseen(every))
+
+    def _there(self, program: GitProgram) -> list[str]:
+        return [path for path in program.named if os.path.lexists(self._root / path)]
+
+    def _unseen(self, programs: Iterable[GitProgram]) -> tuple[str, ...]:
+        paths = {path for each in programs for path in self._there(each)}
+        # What a link on the way leads to is named, too; git looks behind none.
+        real = [p for p in paths if (self._root / p).parent.resolve() == (self._root / p).parent]
+        return tuple(sorted(self._ignored(real)))
 
     def _ignored(self, paths: Iterable[str]) -> list[str]:
         """Return those of some paths of the workspace that git ignores."""
-        data, how = (_nul_ended(self._prefix + path for path in paths), ("check-ignore", "-z", "--stdin"))
-        found = self._run(*how, data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
+        data = _nul_ended(self._prefix + path for path in paths)
+        found = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
         return [text_of(each).removeprefix(self._prefix) for each in found]
 
     # --- what is committed ---------------------------------------------------------------------
@@ -232,7 +267,10 @@ class PersonsRepository:
         `known` are the files of HEAD and of the index.
         """
         chains, left = chains_of(checkpoints, work.steps)
-        self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
+        runs = self.runs(chains)
+        if runs.said:
+            tell(runs.said)
+        _check_seen(() if self._trusts_ignored else runs.unseen, f"add {_TRUST}")
         addable = addable_of(chains)
         places = {self._prefix + path: path for path in chains}
         unadded = {p for p, path in places.items() if not (path in addable or p in known)}
@@ -552,7 +590,6 @@ class PersonsRepository:
             self._run("read-tree", *what, variables=variables)
             yield variables
 
-    # --- git -----------------------------------------------------------------------------------
     def _run(
         self,
         *args: str,
@@ -576,6 +613,13 @@ class PersonsRepository:
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
         return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
+
+
+def _check_seen(unseen: Collection[str], remedy: str) -> None:
+    """Refuse, with a UsageError, to run what no one saw."""
+    if unseen:
+        why = "which git ignores, so nobody saw what commands changed there"
+        raise UsageError(f"your hooks or filters use {named([*unseen])}, {why}: look at it, then {remedy}")
 
 
 def _editor_start(events: Path) -> float:

@@ -30,7 +30,7 @@ from codingagent.storage import homes, lock, vault_file
 from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
-    from codingagent.agent.at_commit import AtCommit
+    from codingagent.agent.commit import AtCommit
     from codingagent.cli.page.workers import Worker
 
 # The browser wraps lines itself.
