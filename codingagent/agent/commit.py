@@ -1,7 +1,8 @@
 """Commit to the person's repository what a session changed, and nothing that they changed themselves.
 
 The session's changes of each file are replayed on HEAD, in order, each as a merge of three texts. The
-result is committed from a temporary index by the person's own git, with their hooks and their signature.
+result is committed from a temporary index by the person's own git, with their hooks and their signature. What
+the person changed beside it, staged or not, stays as it is.
 
 Over 500 lines: what is planned and what is done of it share the person's git, HEAD and index.
 """

@@ -131,10 +131,7 @@ class OpenSession:
 def session_in(
     home: Home, session: Session, settings: Settings, person: Person, recipients: "Recipients | None" = None
 ) -> Iterator[OpenSession]:
-    """Yield a session at work; at the end close everything that it holds open, and end its commands.
-
-    Without `recipients`, each answer is for this session unless it names another.
-    """
+    """Yield a session at work and close it at the end. Without `recipients` all answers are its own."""
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         text = f"the session file was damaged: kept as {aside}, rebuilt from the journal"

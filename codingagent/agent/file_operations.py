@@ -412,10 +412,7 @@ def _fault_of_new(
 
 
 def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:
-    """Return a whole file without certain damage from the chat, and notes about what was repaired.
-
-    A part of one, with a placeholder for the rest, is refused.
-    """
+    """Return a whole file without certain damage, and notes about repairs; refuse one with a placeholder."""
     content, path, notes = operation.content, operation.path, tuple[str, ...]()
     if isinstance(content, bytes):
         return operation, ()

@@ -180,10 +180,7 @@ def real(context: Context, path: str) -> str:
 def _lost(
     vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
 ) -> tuple[dict[str, str], tuple[Ask, ...]]:
-    """Return the hidden values that no file would hold any more, where they are, and what to ask.
-
-    `read` returns the text of another file.
-    """
+    """Return the values that no file would hold any more, with their places, and what to ask."""
     gone: dict[str, str] = {}
     for file in files:
         old = file.old or ""
@@ -207,10 +204,7 @@ def _lost(
 
 
 def moved(context: Context, changed: Iterable[tuple[str, bytes | None, bytes | None]]) -> dict[str, Ask]:
-    """Return what to ask, by path, about values that commands wrote elsewhere or removed.
-
-    `changed` are files with their bytes before and after.
-    """
+    """Return what to ask, by path, of files before and after commands: values moved or lost."""
     vault, read = context.secrecy.vault, reader(context.workspace)
     if not vault.by_name:
         return {}

@@ -449,10 +449,7 @@ class Requests:
         return render.Material(listing, views, unread, self._environment(), *more, changed=changed)
 
     def _requested(self, shown: Views, unread: list[str]) -> list[FileView]:
-        """Return each file and range asked for once, and no range of a file that is wanted whole.
-
-        What can't be shown is added to `unread`, with the reason.
-        """
+        """Return what is asked for, each file and range once; `unread` gets what can't be shown, and why."""
         session = self.session
         wanted: dict[tuple[str, int | None, int | None], None]
         new = (said for said in session.said if said.sequence == session.sequence)

@@ -20,10 +20,7 @@ _WHICH = ": which of them is meant? Send it again with that name"
 
 
 class Spellings:
-    """How the names of a workspace are written on disk, as long as only `add` tells of new ones.
-
-    Each folder is listed once.
-    """
+    """How names are written on disk; each folder is listed once, and `add` tells of new ones."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -126,10 +126,7 @@ class LazyStore:
 
 
 class Checkpointer:
-    """The checkpoints of one session. A turn continues without them if it must.
-
-    `folders` must be durable before a checkpoint is recorded.
-    """
+    """The checkpoints of one session, which goes on without if it must; `folders` are made durable first."""
 
     def __init__(
         self,
@@ -186,10 +183,7 @@ class Checkpointer:
         return found.listed
 
     def unheld(self) -> tuple[LeftOut, ...]:
-        """Return what changed in a turn with commands and no checkpoint holds.
-
-        That is all that changed, if no checkpoint could be taken: a full disk, or a huge .gitignore.
-        """
+        """Return what changed in a turn with commands and no checkpoint holds: all, if there is none."""
         session, kept = self.log.session, self.log.session.checkpoints
         if session.taken is None:
             return ()

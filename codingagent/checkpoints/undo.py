@@ -51,10 +51,7 @@ def history_of(
 
 
 def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str:
-    """Undo turns of a session or run, or redo an undo.
-
-    Return what could not be restored, in words, and how to try again; empty: all is done.
-    """
+    """Undo turns, or redo an undo; return what could not be restored and how to try again, or nothing."""
     checkpointer.lazy_store.needed()
     return _Undo(home, checkpointer, force=what.force).begin(what)
 

@@ -68,7 +68,10 @@ def answer(
     *,
     approves_all: bool,
 ) -> int:
-    """Answer a run's question, by an id or a message if `given`, and go on; return the exit status."""
+    """Answer a run's question and print what came of it; return the exit status.
+
+    `given` is the operation's id, or a message that holds the answer; otherwise `decided` is the answer.
+    """
     name = given if not isinstance(given, bytes) else None
     if isinstance(given, bytes):
         try:

@@ -225,7 +225,10 @@ def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetim
 def changed_in(
     checkpoints: "Checkpoints", steps: Sequence[HistoryStep], turn: int | None
 ) -> tuple[Sequence[HistoryStep], str, str, set[str]]:
-    """Return a turn's, or all, steps, the checkpoints around them, and the files they changed; UsageError."""
+    """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
+
+    UsageError if there is none, or the last one has no checkpoint after it.
+    """
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
         which = "no turn" if turn is None else f"no turn {turn}"

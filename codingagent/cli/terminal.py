@@ -161,7 +161,10 @@ class Console(Lines):
         return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Return the person's answer; None from elsewhere. KeyboardInterrupt also at the end of input."""
+        """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere.
+
+        KeyboardInterrupt also at the end of input, which is not an answer.
+        """
         super().ask(asked, session, elsewhere)
         if self._fault is not None or not self._can_ask:
             return None

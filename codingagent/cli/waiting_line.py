@@ -227,7 +227,10 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
 
 
 class ConsolePastes:
-    """Gather a console's paste: `read` returns what is there, or nothing; `comes` waits seconds for more."""
+    """Gather what a console of Windows sends: of a paste about a thousand characters at a time.
+
+    `read` returns what is there, which may be nothing; `comes` waits so many seconds for more.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""The marks that chats put behind what they cite: one row for each form, and how to take them off a text.
-
-Chats invent new ones each year. A new form is a new section of citations.txt, and nothing else.
-"""
+"""The marks of chats behind what they cite; a new form is a new section of citations.txt."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""The commands of the tag protocol, as commands.txt lists them: their names, attributes and meaning.
-
-`decoder` turns what is written this way into operations.
-"""
+"""The commands of the tag protocol, as commands.txt lists them; `decoder` makes operations of them."""
 
 import re
 from collections.abc import Mapping

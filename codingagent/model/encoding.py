@@ -1,7 +1,4 @@
-"""Decode a file's bytes to text, and encode the text back to the same bytes.
-
-Which encoding a file has that is not UTF-8 it says itself, or its letters make one likely.
-"""
+"""Decode a file's bytes to text by what it says or its letters show, and encode it back to the same bytes."""
 
 import codecs
 import re

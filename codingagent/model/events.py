@@ -1,7 +1,4 @@
-"""Outcomes of operations. Each outcome has its own class, so that no flag can contradict another.
-
-The journal stores events: their fields are text, numbers and tuples of these.
-"""
+"""Outcomes of operations, stored in the journal; each has its class, so that no flag contradicts another."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Literal

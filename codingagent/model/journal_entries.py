@@ -1,7 +1,4 @@
-"""Journal records: one for each thing that happened in a session, or in a run.
-
-`session_fold` folds them into a state. In all of them `at` is UTC, ISO 8601 with Z.
-"""
+"""Journal records: what happened in a session or run, for `session_fold`; `at` is UTC, ISO 8601 with Z."""
 
 import re
 from functools import cache

@@ -1,7 +1,4 @@
-"""Validate paths in operations, as text only. The workspace resolves links.
-
-A path is checked twice, as text here and again at each use, against the real folders.
-"""
+"""Validate paths in operations, as text only; each use checks again, against the real folders."""
 
 import re
 import unicodedata

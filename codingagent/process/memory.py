@@ -22,7 +22,10 @@ _SCORE, ENDED_FIRST = "/proc/self/oom_score_adj", "1000"
 
 
 def limit_bytes(megabytes: int) -> int | None:
-    """Return a command's memory limit, 0: three quarters of the machine's; None if it can't be measured."""
+    """Return the memory limit of a command's process tree; None where memory can't be measured.
+
+    0 megabytes mean three quarters of the machine's memory.
+    """
     if sys.platform == "linux":
         most = min([mmap.PAGESIZE * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
         return megabytes * _MIB if megabytes else int(most * _SHARE)

@@ -230,7 +230,10 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
 
 def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
-    """Return what `probe` found inside, by promise; `outside` must be out of its reach. WorkError."""
+    """Return what `probe` found inside the sandbox, by promise; WorkError without one.
+
+    `outside` is a folder of the person's that must be out of reach.
+    """
     import json
     import shlex
     import socket

@@ -362,7 +362,10 @@ def _reap_all() -> dict[int, int]:
 
 # --- helpers ---------------------------------------------------------------------------------------
 def _become_watcher() -> int:
-    """Adopt orphans, and be woken when the parent ends; return what is readable when a child ends."""
+    """Adopt orphaned descendants; return a descriptor that becomes readable when a child ends.
+
+    The kernel wakes this process when its parent ends; SIGKILL would leave processes stopped but not killed.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)

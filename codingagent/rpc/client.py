@@ -304,7 +304,10 @@ def _typed(result: Any, kind: type[T], name: str = "") -> T:
 
 
 def _ask(connection: socket.socket, line: bytes, timeout_s: float | None) -> bytes:
-    """Send a line, return its answer; OSError if that fails or lasts, AnswerError for more than a line."""
+    """Send a line and return the one that answers it, without its end if the server closed.
+
+    OSError if the connection failed or the time is over; AnswerError for more than one line.
+    """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     connection.settimeout(timeout_s)
     connection.sendall(line)

@@ -99,7 +99,10 @@ def _held_by(name: str) -> tuple[str | None, str]:
 
 
 def _fits(text: str, member: _Member, kind: str, form: Form, how: str) -> bool:
-    """Return whether a member is a secret by `how` it is held: data of a manifest, own, several, or else."""
+    """Return whether a member is a secret: in a list of passwords any word, elsewhere what looks like one.
+
+    `how` it is held: "data" of a manifest, the "own" value of a name, one of "several", or else.
+    """
     value, quoted = text[member.start : member.end], not member.is_bare
     if how == "data":
         return values.is_literal(value)

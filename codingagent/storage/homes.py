@@ -33,10 +33,7 @@ HERE_HOME = ".codingagent"
 
 
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
-    """Return the home: the one named, else `folder` or the nearest `.codingagent` upwards, else `folder`.
-
-    The variable CODINGAGENT_HOME counts as named.
-    """
+    """Return the home: named, or CODINGAGENT_HOME, else `folder` or the nearest `.codingagent` upwards."""
     if named is not None:
         return named.absolute()
     if variable := variables.get(settings_.HOME_VARIABLE):
@@ -54,10 +51,7 @@ def _is_home(folder: Path) -> bool:
 
 
 def obeys_file(home: Path, workspace: Path) -> bool:
-    """Return whether codingagent.toml in the home counts: not if the home is in the workspace.
-
-    There an answer's commands, or the author of the repository, could have written it.
-    """
+    """Return whether codingagent.toml in the home counts: not where an answer can write it."""
     real, above = workspace.resolve(), home.resolve()
     for each in (above, *above.parents):
         with contextlib.suppress(OSError):
@@ -425,10 +419,7 @@ NEWEST = 100
 def all_sessions(
     home: Home, on_damage: Callable[[str], object], *, runs: bool = False, newest: int | None = NEWEST
 ) -> list[Session]:
-    """Return the newest sessions (or runs), the one that changed last first; all with `newest` None.
-
-    `on_damage` is called with one line for each that can't be read.
-    """
+    """Return the newest sessions or runs, the last changed first; `on_damage` is told of unreadable ones."""
     found: list[Session] = []
     where = home.runs if runs else home.sessions
     for session_id in where.ids(newest):

@@ -353,10 +353,7 @@ class UnkeptLog(SessionLog):
 
 
 class ShownTexts:
-    """File texts as the chat last saw them, by digest in a folder, so that changes can be shown as a diff.
-
-    Nothing depends on them: if one is missing, the request shows the whole file instead of a diff.
-    """
+    """File texts as the chat last saw them, by digest, for diffs; without one the whole file is shown."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

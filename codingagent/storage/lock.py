@@ -32,10 +32,7 @@ class HomeLock:
 
     @contextlib.contextmanager
     def set_aside(self, say: Callable[[str], object]) -> Iterator[None]:
-        """Let other processes have the lock for a while: whoever only waits does not work.
-
-        After an exception it is not taken again: who wants to leave should not wait for others.
-        """
+        """Let others have the lock while this process only waits; not taken again after an exception."""
         self._release()
         yield
         self._take(say)

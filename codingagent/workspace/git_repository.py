@@ -1,7 +1,4 @@
-"""Find the git repository around a folder, and read its exclude file and its index.
-
-git is not run in it: its configuration belongs to the workspace, and names programs to run.
-"""
+"""Find the git repository around a folder and read of it, without git: its configuration names programs."""
 
 import contextlib
 import os
@@ -92,10 +89,7 @@ def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository |
 
 @contextlib.contextmanager
 def repository_of(root: Path, *, looks_above: bool = True) -> Iterator[Repository | None]:
-    """Yield the repository of a folder, or the nearest that contains it.
-
-    Like git, search only the file system of the folder.
-    """
+    """Yield the repository of a folder, or the nearest around it on its file system, as git does."""
     device = None
     names: tuple[str, ...] = ()
     for above in (root, *root.parents) if looks_above else (root,):
@@ -133,10 +127,7 @@ def _named(data: bytes, before: bytes) -> str:
 
 
 def _read(folder: dirfd.Folder, name: str, limit_bytes: int) -> bytes:
-    """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
-
-    git follows links in `.git`. Nothing that is read here is shown to anyone.
-    """
+    """Read a file of git's by links, up to a byte beyond the limit; empty if there is none."""
     found = folder.stat(name)
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""

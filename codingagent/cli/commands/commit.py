@@ -116,7 +116,10 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool, trusts_ignored: bool
 ) -> "_Prepared":
-    """Return what is to be committed, its message, how many records tell it, a checkpoint; UsageError."""
+    """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
+
+    UsageError says why it can't be.
+    """
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 

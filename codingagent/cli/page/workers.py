@@ -57,7 +57,12 @@ class Done:
 
 
 class Worker:
-    """The processes that work on one session, or on a home, and what they show; `changed` hears of news."""
+    """The processes that work on one session, or on a home, and what they show at the moment.
+
+    Args:
+        home: the words of the command line that name the home.
+        changed: called when there is something new to see.
+    """
 
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
