@@ -24,10 +24,13 @@ _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
 _BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
 _JOINED = lazy_pattern(r"\[[^\n\]]*\] [^\n]* \[/\w+\][ \t]*\Z")
+_TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
 # Ends of levels in a script.
 _SHELL_END = lazy_pattern(r"(?:done|fi|esac)\b")
-# A page writes `>` so, and it opens no quote then.
+_LOOP = lazy_pattern(r"\bfor (\w+) in\b")
+# A page writes `>` so, and it opens no quote then; `$$` that a template has halved stands for nothing.
 _QUOTE_MARK = lazy_pattern(r"^(?:&gt; ?)+\S", re.MULTILINE)
+_HALVED = lazy_pattern(r"^\$\n(?:.*\n)*?\$$", re.MULTILINE)
 _BLANKS = lazy_pattern(r"\n((?:[ \t]*+\n)++)(.?)")
 # A line that has a blank one before it, and what it then follows.
 _DEFINES = lazy_pattern(
@@ -81,6 +84,8 @@ def _proof(block: Block, *, in_code: bool) -> str:
     path = path_of(block)
     if not block.body or _is_meant(block):
         return ""
+    if _is_halved(block.body, path):
+        return "a $ stands alone where $$ belongs"
     if block.name == "EDIT_FILE":
         is_torn = _SEARCH.search(block.body) and not all(each.search(block.body) for each in _REST)
         return "the markers of its edit are gone" if is_torn and not in_code else ""
@@ -98,6 +103,8 @@ def _proof(block: Block, *, in_code: bool) -> str:
     is_doubtful = is_script or (file_kinds.is_python(path) and syntax_check.fault_in(path, block.body))
     if is_doubtful and _is_shallow(words):
         return "its indentation is gone"
+    if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
+        return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
     if _is_markdown(path) and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
@@ -107,6 +114,13 @@ def _proof(block: Block, *, in_code: bool) -> str:
 
 def _is_markdown(path: str) -> bool:
     return file_kinds.ending(path) in ("md", "markdown", "mdx")
+
+
+def _is_halved(body: str, path: str) -> bool:
+    """Return whether a formula, or a variable of a shell's loop in a recipe, has $ for $$."""
+    if file_kinds.is_makefile(path) and (loop := _LOOP.search(body)) is not None:
+        return re.search(rf"(?<!\$)\$\{{?{loop[1]}\b", body) is not None
+    return (_is_markdown(path) or path.endswith(".tex")) and _HALVED.search(body) is not None
 
 
 def _is_crowded(words: list[str], path: str) -> bool:

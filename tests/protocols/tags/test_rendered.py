@@ -72,6 +72,11 @@ CROWDED = "import os\nimport re\ndef a():\n    x = 1\n    y = re\n    return x, 
             '````\n[CREATE_FILE path="R.md"]\n# T\n\n&gt; said\n[/CREATE_FILE]\n````\n',
             "its quote marks are HTML entities",
         ),
+        ('[CREATE_FILE path="a.tex"]\nLet\n$\nx\n$\n[/CREATE_FILE]\n', "a $ stands alone where $$ belongs"),
+        (
+            '````\n[CREATE_FILE path="Makefile"]\na:\n\tfor d in *; do echo $d; done\n[/CREATE_FILE]\n````\n',
+            "a $ stands alone where $$ belongs",
+        ),
         ('[CREATE_FILE path="m.mk"] all: a b: \tc [/CREATE_FILE]\n', "its lines are joined into one"),
         (
             '[EDIT_FILE path="old.txt"]\n<<<<<<< SEARCH\nold\nnew\n[/EDIT_FILE]\n',
