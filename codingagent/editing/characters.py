@@ -316,18 +316,17 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
 _HANDLES = lazy_pattern(
     r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†\ue200]|【\d|utm_source"
 )
-_WORKS = lazy_pattern(r"(?i)strip\(|clean|sanit|re(?:move|gex)\b|\bre\.|assert|\bsub\(")
+_WORKS = lazy_pattern(r"(?i)(?:strip|clean|sanit\w*|remove|assert|\bre\.\w+|\bsub)\b[^\"']{0,40}[\"']")
 _QUOTES = frozenset("\"'`/«»“”‘’")
 
 
 def _are_handled(text: str, marks: Sequence[re.Match[str]], pattern: re.Pattern[str]) -> bool:
-    """Return whether a text is about such marks: it speaks of them, has one in quotes, or works on one."""
+    """Return whether a text is about such marks: it speaks of them, quotes one, or works on a string."""
     if _HANDLES.search(pattern.sub("", text)):
         return True
     beside = ({text[m.start() - 1 : m.start()], text[m.end() : m.end() + 1]} for m in marks)
-    return any(each <= _QUOTES for each in beside) or any(
-        _WORKS.search(line) for line in text.split("\n") if pattern.search(line)
-    )
+    worked = (_WORKS.search(line) for line in text.split("\n") if pattern.search(line))
+    return any(each <= _QUOTES for each in beside) or any(worked)
 
 
 def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:

@@ -51,7 +51,7 @@ class FileLines(list[str]):
             self.bare_counts.subtract(self.bare[start:end])
             self.bare_counts.update(bare)
             self.bare[start:end] = bare
-        self._put_states(start, end, new)
+        del self._states[start + 1 :]
         self[start:end] = new
 
     def once(self, what: Hashable, work: Callable[["FileLines"], T]) -> T:
@@ -121,23 +121,12 @@ class FileLines(list[str]):
     # --- what is text in them ----------------------------------------------------------------------
     def state_before(self, index: int, path: str) -> TextState:
         """Return what is open where a line begins, in a file of that name."""
-        states, self._step = self._states, file_kinds.stepper(path)
+        states, step = self._states, file_kinds.stepper(path)
         if not states:
             states.append(AS_CODE)
         for line in islice(self, len(states) - 1, index):
-            states.append(self._step(line, states[-1])[1])
+            states.append(step(line, states[-1])[1])
         return states[index]
-
-    def _put_states(self, start: int, end: int, new: Sequence[str]) -> None:
-        """Keep what is open before each line; behind the new ones only if they leave open what was."""
-        states = self._states
-        if len(states) <= start:
-            return
-        fresh = states[start : start + 1]
-        for line in new:
-            fresh.append(self._step(line, fresh[-1])[1])
-        is_same = states[end : end + 1] == fresh[-1:]
-        states[start : end + 1 if is_same else None] = fresh
 
     def may_parse(self) -> bool:
         """Return whether all lines may be parsed once more to judge an edit."""

@@ -42,9 +42,6 @@ _OTHER_KINDS = {
         r"\[-.{1,200}?-\]\{\+|(?<!\S)(?:\[-[^\]\n]{1,200}-\]|\{\+[^}\n]{1,200}\+\})(?!\S)"
     ),
     "a side-by-side diff": lazy_pattern(r"\t {2,}[|<>](?:\t|$)", re.MULTILINE),
-    "a diff of jj": lazy_pattern(
-        r"\A\s*(?:Added|Modified|Removed|Renamed) (?:regular|executable) file .+:\n"
-    ),
     "a JSON Patch": lazy_pattern(
         r'\A\s*\[\s*\{(?=[^{}]*"op"\s*:\s*"(?:add|remove|replace|move|copy|test)")[^{}]*"path"\s*:\s*"(?:/|")'
     ),

@@ -542,7 +542,6 @@ def test_a_diff_is_done_as_a_whole_or_asked_for_again(
         ('[\n  {"op": "replace", "path": "/port", "value": 2}\n]\n', "a JSON Patch"),
         ('[{"path": "/a", "op": "remove"}]\n', "a JSON Patch"),
         ("a\t\t\t\t\t\t\t      |\tA\n", "a side-by-side diff"),
-        ("Modified regular file n.py:\n   1     : old one\n        1: new\n", "a diff of jj"),
         ("x = re.compile('[-a-]+')\ny[-1]\n{+1: 2}\n", ""),
         ('[{"op": "sum", "path": "x"}]\n', ""),
         ("3 c\n1. a\n2d\n", ""),
