@@ -133,12 +133,12 @@ def _commit(page: Page, project: Path, look: Look) -> None:
 
     Git knows nobody yet: what to type is told, and the message stays in its field.
     """
-    page.get_by_text("What a commit would hold").click()
+    page.get_by_text("All changes together").click()
     held = page.locator("#diff-0")
     for path in ("durations/text.py", "tests/test_text.py"):
         expect(held.get_by_label(path)).to_be_visible()
     expect(held.get_by_role("button")).to_have_count(0)
-    page.locator("summary", has_text=re.compile("^Commit")).click()
+    page.locator("summary", has_text="Commit").click()
     told = "your git runs with your rights, on what answers wrote: hook pre-commit"
     expect(page.get_by_text(told)).to_be_visible()
     assert not (project / ".git" / "ran").exists()
