@@ -295,10 +295,7 @@ class Execution:
         raise ApprovalError(f"{paths.shown(asked.name)} waits for approval: {ways}")
 
     def answer(self, name: str | None, answer: Answer) -> None:
-        """Answer the pending question; `perform` then continues. `name` is the operation's id, if named.
-
-        UsageError if nothing awaits approval, or something else does.
-        """
+        """Answer the pending question (`name`: the operation's id); UsageError if another waits, or none."""
         asked, session_id = self.session.asked, self.session.session_id
         if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
             raise UsageError(nothing_awaits(session_id))

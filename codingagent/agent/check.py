@@ -113,10 +113,7 @@ class Check:
         return not (self._ahead and self._ahead.is_alive())
 
     def end(self, *, is_told: bool = False) -> None:
-        """Record and tell what it said before the first answer; if it still runs, end it.
-
-        If `is_told`, a failure is for the request that waits, which is then due.
-        """
+        """Record what it said before the first answer, and end it; `is_told`: a failure makes a request due."""
         started, ahead = self._session.unfinished, self._ahead
         if started is None or started.kind is not Kind.CHECK or self._session.taken is not None:
             return

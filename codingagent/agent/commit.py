@@ -263,10 +263,7 @@ class PersonsRepository:
         known: Collection[str],
         tell: Callable[[str], None],
     ) -> tuple[_Chains, list[str]]:
-        """Return how each file changed that git may take, by path from the top, and what is left out.
-
-        `known` are the files of HEAD and of the index.
-        """
+        """Return how each file changed that git may take, and what is left out; HEAD and index have `known`."""
         chains, left = chains_of(checkpoints, work.steps)
         runs = self.runs(chains)
         if runs.said:
@@ -432,10 +429,7 @@ class PersonsRepository:
     def _cleaned(
         self, checkpoints: "Checkpoints", head: _Tree, wanted: Sequence[tuple[str, State]]
     ) -> dict[tuple[str, State | None], IndexEntry]:
-        """Return states of files as git would add them: through the person's filters and line ends.
-
-        Those without any, nearly all, are stored by one process.
-        """
+        """Return states of files as git would add them: through the person's filters and line ends."""
         # As on Windows: there the disk says nothing about either.
         is_set = partial(self._said, "config", "--type=bool", "--get", ok=(0, 1))
         has_modes, has_links = (is_set(name) != "false" for name in ("core.fileMode", "core.symlinks"))

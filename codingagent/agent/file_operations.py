@@ -276,10 +276,7 @@ def _judged(
     digests: Mapping[str, tuple[str | None, str | None]],
     size_bytes: int,
 ) -> Plan | events.Event:
-    """Return a plan with its changes and what needs approval, or the denial by the policy.
-
-    The event of the plan says what it changes; `digests` are those before and after, by path.
-    """
+    """Return a plan with its changes and what needs approval, or the denial; `digests`: before and after."""
     assert plan.event is not None, "it changes files"
     asked, changes = list(plan.asked), list[ContentChange]()
     asks = context.policy.filesystem.approval_required

@@ -89,10 +89,7 @@ class Requests:
         attached: Mapping[str, entries.Attached] | None = None,
         wants: entries.Wants | None = None,
     ) -> None:
-        """Add the person's words and files to the request that is due or waits; `write` writes it.
-
-        `wants` changes what the request asks for. A complete session is reopened.
-        """
+        """Add the person's words and files to the request that is due or waits; reopen a complete session."""
         if self.session.is_complete:
             self.reopen()
         if self.session.is_asking and wants == "edits":
@@ -149,10 +146,7 @@ class Requests:
         self.context.person.show(Waiting(session_id, sequence, *where, *told))
 
     def write(self, listed: "GitListing | None" = None) -> None:
-        """Write the request that is due, if any. Everything that it reports is durable before it appears.
-
-        `listed` is what belongs to the workspace now; None: unknown.
-        """
+        """Write the request that is due, if any; all that it reports is durable before it appears."""
         secrecy, session, mailbox = self.context.secrecy, self.session, self._home.mailbox
         if session.phase is not Phase.REQUEST_DUE:
             self._home.sessions.mend_document(session)

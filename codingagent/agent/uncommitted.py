@@ -28,10 +28,7 @@ class WorkDone(NamedTuple):
 def work_since_commit(
     records: Iterable[entries.Record], holds: Callable[[str], bool], hide: Callable[[str], str] = str
 ) -> WorkDone:
-    """Return what a session did since the last commit of its changes that HEAD still `holds`.
-
-    `hide` takes the secrets out of a text for the message.
-    """
+    """Return what a session did since its last commit that HEAD still `holds`; `hide` is for the message."""
     every = [*records]
     made = (each for each in every if isinstance(each, entries.CommitMade) and holds(each.commit))
     last = max(made, key=lambda each: each.records, default=None)

@@ -1,7 +1,4 @@
-"""Files for a request: those that the person attaches, the repository's conventions, those that a task needs.
-
-What is chosen for a task are parts of files; nothing goes out so that a person could not attach by a glob.
-"""
+"""Files for a request: those that the person attaches, the repository's conventions, parts for a task."""
 
 import contextlib
 import os
@@ -123,11 +120,7 @@ def conventions(
     near: Iterable[str] = (),
     hide: Hides = lambda text, _: text,
 ) -> Iterator[FileView]:
-    """Yield the files in which the repository tells agents how to work on it, whole.
-
-    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over. `near` are the files
-    that the request is about.
-    """
+    """Yield, whole, what the repository tells agents; what `--attach` would refuse or ask is passed over."""
     views = Views(workspace, hide)
     for path in told_in(listed, near):
         with contextlib.suppress(OperationError):

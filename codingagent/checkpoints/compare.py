@@ -138,10 +138,7 @@ class Reader:
         return dict(self._store.contents([*ids]))
 
     def diff(self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = _DIFF_BYTES) -> str:
-        """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
-
-        `paths` are the only files, if any. `limit_bytes` are compared; a last line counts the other files.
-        """
+        """Return a unified diff of two checkpoints, of `paths` if any; a last line counts what is beyond."""
         wanted = {*paths}
         differing = [each for each in self.changes(old, new) if not paths or each.path in wanted]
         parts, left = self._compared_by_git(old, new, differing, limit_bytes)

@@ -1,7 +1,4 @@
-"""The private git directory for checkpoints: objects, commits, an index that the workspace can't influence.
-
-git compares files with the index and stores what a pipe brings: no filter, hook or link takes effect.
-"""
+"""The private git directory for checkpoints, which no filter, hook or link of the workspace can influence."""
 
 import hashlib
 import itertools

@@ -1,8 +1,4 @@
-"""Character damage done by chat UIs, and the inverse of each kind.
-
-Each damage is undone by one function from text to text. The caller must prove that undoing it is right:
-`characters` does so from the tags of the same answer, the file on disk and the kind of file.
-"""
+"""Character damage by chats, each with its inverse; that undoing is right, the caller must prove."""
 
 import re
 from collections.abc import Callable, Mapping

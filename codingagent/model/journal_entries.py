@@ -149,10 +149,7 @@ Attached = bool | tuple[str, ...]
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):
-    """The person's words, and files of the workspace, for the next request; either may be missing.
-
-    A waiting request is rewritten with them. `wants` changes what requests ask for.
-    """
+    """The person's words and files, either or both; a request that waits is rewritten with them."""
 
     text: str
     attached: tuple[str, ...]

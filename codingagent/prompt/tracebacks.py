@@ -23,10 +23,7 @@ _STACK_ENDS_LAST = lazy_pattern(r"Traceback \(most recent call last\)|(?m:^ *\S+
 
 
 def named_in(output: str, root: str, files: Iterable[str]) -> list[tuple[str, list[int]]]:
-    """Return which of these files an output names, with lines in its order; the cause first.
-
-    `root` is the workspace's full path, as a command sees it.
-    """
+    """Return which files an output names, with lines, the cause first; `root` is as commands see it."""
     known = frozenset(files)
     lines: dict[str, list[int]] = {}
     by_name: dict[str, list[str]] = {}

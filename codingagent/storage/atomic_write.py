@@ -1,7 +1,4 @@
-"""Write the agent's own files atomically and durably, and remove folders of any depth.
-
-What the disk refuses raises WorkError; the old file stays then.
-"""
+"""Write the agent's own files atomically and durably, and remove folders; WorkError if the disk refuses."""
 
 import contextlib
 import json
@@ -95,11 +92,7 @@ def sync(folders: Iterable[Path]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder and everything in it; skip what can't be removed.
-
-    A command may have nested folders deeper than any path or recursion reaches, and made them
-    inaccessible. No other process may still write there.
-    """
+    """Remove a folder of any depth; skip what can't be removed. No one may still write there."""
     if os.rename not in os.supports_dir_fd:
         shutil.rmtree(path, onerror=_make_removable)
         return

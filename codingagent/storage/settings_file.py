@@ -1,7 +1,4 @@
-"""Settings that a person wrote: in a home, for all homes, and for each workspace that has some.
-
-The latter two are kept with the person, not in the workspace, so that no clone and no answer can set them.
-"""
+"""Settings that a person wrote: in a home, and, where no clone can set them, for all and each workspace."""
 
 import hashlib
 import os

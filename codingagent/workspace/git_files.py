@@ -120,10 +120,7 @@ class GitError(WorkError):
 
 
 def objects_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple[str, int, io.BytesIO]]:
-    """Yield what `git cat-file` told of each object: its name, its size, and the answer from there on.
-
-    GitError if one is missing in the repository that `where` is in words.
-    """
+    """Yield name, size and answer of each object that `git cat-file` told; GitError if one is missing."""
     answer = io.BytesIO(told)
     for name in names:
         if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:

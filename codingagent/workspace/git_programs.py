@@ -1,7 +1,4 @@
-"""Find what the person's git runs or obeys around a workspace: hooks, filters, editors, by its own settings.
-
-The files of the workspace that they name are protected, whether they are there or not; a commit names them.
-"""
+"""Find what the person's git runs or obeys around a workspace; the files that this names are protected."""
 
 import contextlib
 import os

@@ -59,10 +59,7 @@ class Repository(Struct, frozen=True):
         return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
     def shared_index(self, index: bytes) -> tuple[str, bytes]:
-        """Return the name and the bytes of the index that another one builds on; empty if it is whole.
-
-        gitformat-index, "Split index": an extension `link` holds the digest that names it.
-        """
+        """Return name and bytes of what a split index builds on (gitformat-index, `link`), or nothing."""
         for found in re.finditer(rb"(?s)link(.{4})(?=(.{20}))(?=(.{32})?)", index):
             for digest in filter(None, found.groups()[1:]):
                 name = f"sharedindex.{digest.hex()}"
