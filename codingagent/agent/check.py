@@ -113,7 +113,7 @@ class Check:
         return not (self._ahead and self._ahead.is_alive())
 
     def end(self, *, is_told: bool = False) -> None:
-        """Record what it said before the first answer, and end it; `is_told`: a failure makes a request due."""
+        """Record what it said before the first answer, and end it; `is_told`: a failure is for a request."""
         started, ahead = self._session.unfinished, self._ahead
         if started is None or started.kind is not Kind.CHECK or self._session.taken is not None:
             return

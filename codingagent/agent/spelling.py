@@ -36,7 +36,7 @@ class Spellings:
             folder, _, name = folder.rpartition("/")
 
     def of(self, path: str) -> list[str]:
-        """Return the paths that a path may mean; what is there exactly comes alone. OperationError: outside."""
+        """Return the paths that a path may mean; what is there exactly comes alone; OperationError."""
         folder, _, last = path.rpartition("/")
         if _key(last) not in self._listed.get(folder, {_key(last): []}):
             return [path]  # a new name in a folder that was listed
