@@ -19,13 +19,15 @@ class Tools:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.progress: list[str] = []
+        self._heard = ""
+        self._news = asyncio.Event()
 
     async def result(self, tool: str, **arguments: Any) -> CallToolResult:
         async def progress(progress: float, total: float | None, message: str | None) -> None:
             assert progress
             assert total is None
-            self.progress.append(message or "")
+            self._heard += message or ""
+            self._news.set()
 
         return await self.client.call_tool(tool, arguments, progress_callback=progress)
 
@@ -34,6 +36,12 @@ class Tools:
         [text] = found.content
         assert isinstance(text, TextContent)
         return f"{'FAILED ' * bool(found.is_error)}{text.text}"
+
+    async def heard(self, text: str) -> None:
+        """Wait until a call has told of something by its progress."""
+        while text not in self._heard:
+            await self._news.wait()
+            self._news.clear()
 
     async def session(self) -> str:
         facts = (await self.result("list_files")).structured_content
