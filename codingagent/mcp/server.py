@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -24,64 +24,59 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import codingagent
-from codingagent.mcp.tool_session import Caller, Told, ToolPlace, ToolSession
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import clip_middle, on_screen, unmasked
 from codingagent.protocols import calls
 
+if TYPE_CHECKING:
+    from codingagent.mcp.tool_session import Told, ToolSession
+
 _Request = ServerRequestContext[Any, Any]
 
 # How often a call looks whether it was answered elsewhere, or cancelled, and tells of output.
 _LOOK_EVERY_S, _TELL_EVERY_S = 0.05, 0.1
-_SESSIONS = 16
 _QUESTION_CHARACTERS = 6_000
-_TOOLS_LAST_MS = 3_600_000
+_TOOLS_LAST = CacheHint(ttl_ms=3_600_000, scope="public")
 
 _INSTRUCTIONS = (
     "Tools for one folder, the workspace. Paths are relative to it. Each change can be undone. SECRET-… are"
     " placeholders for values that you can't see: copy one exactly where a file needs the value, never into a"
     " command. What waits for the user's approval is not done until they give it."
 )
+_SESSION = {"session": {"type": "string"}}
 _CHANGED = {"changed": {"type": "array", "items": {"type": "string"}}}
 _EXIT_CODE = {"exit_code": {"type": "integer"}}
 
 
 def _described(name: str) -> types.Tool:
     is_change, is_command = name in calls.CHANGING, name == "run_command"
-    facts = {
-        "session": {"type": "string"},
-        **(_CHANGED if is_change else {}),
-        **(_EXIT_CODE if is_command else {}),
-    }
+    facts = {**_SESSION, **(_CHANGED if is_change else {}), **(_EXIT_CODE if is_command else {})}
     # What a hint says by default is left out.
     is_reading = None if is_change or name == "undo" else True
     hints = types.ToolAnnotations(read_only_hint=is_reading, open_world_hint=None if is_command else False)
-    return types.Tool(
-        name=name,
-        description=calls.TOOLS[name][0],
-        input_schema=calls.schema_of(name),
-        output_schema={"type": "object", "properties": facts},
-        annotations=hints,
-    )
+    form: dict[str, Any] = {"input_schema": calls.TOOLS[name].schema, "annotations": hints}
+    form["output_schema"] = {"type": "object", "properties": facts}
+    return types.Tool(name=name, description=calls.TOOLS[name].does, **form)
 
 
 class ToolServer:
     """Serve tools on one folder, to one client over stdio, or to several over HTTP.
 
     A call whose question nobody answers waits `patience_s` for an answer from a terminal or the page.
+    `opened` returns the session of an id, or a new one, for a client of this name.
     """
 
-    def __init__(self, place: ToolPlace, patience_s: float) -> None:
-        self._place, self._patience_s = place, patience_s
+    def __init__(self, opened: "Callable[[str, str], ToolSession]", patience_s: float) -> None:
+        self._opened, self._patience_s = opened, patience_s
         self._sessions: dict[str, ToolSession] = {}
         self._tools = types.ListToolsResult(tools=[*map(_described, calls.TOOLS)])
         self._server: Server[Any] = Server(
             "codingagent",
             version=codingagent.__version__,
             instructions=_INSTRUCTIONS,
-            cache_hints={"tools/list": CacheHint(_TOOLS_LAST_MS, "public")},
+            cache_hints={"tools/list": _TOOLS_LAST},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
@@ -94,11 +89,8 @@ class ToolServer:
     def http_app(self, port: int, token: str) -> ASGIApp:
         """Return what serves clients with a token on 127.0.0.1, at /mcp."""
         hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
-        walls = TransportSecuritySettings(
-            enable_dns_rebinding_protection=True,
-            allowed_hosts=hosts,
-            allowed_origins=[f"http://{host}" for host in hosts],
-        )
+        origins = [f"http://{host}" for host in hosts]
+        walls = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
         app = self._server.streamable_http_app(transport_security=walls)
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,53 +120,48 @@ class ToolServer:
         try:
             call = calls.decoded(params.name, params.arguments or {})
         except ValueError as fault:
-            return _result(Told(str(fault), is_error=True))
-        if call.session not in self._sessions and len(self._sessions) >= _SESSIONS:
-            return _result(Told(f"{_SESSIONS} sessions are open: go on with one of them", is_error=True))
+            return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
         session, exchange = self._session(call.session, request), _Exchange(request, params, self._patience_s)
-        job = session.begin(call, exchange.caller)
+        job = session.begin(call, exchange)
         waiting = asyncio.wrap_future(job)
         try:
             while not (await asyncio.wait({waiting}, timeout=_TELL_EVERY_S))[0]:
                 await exchange.tell()
         except asyncio.CancelledError:
-            exchange.is_gone.set()
+            exchange.gone.set()
             with anyio.CancelScope(shield=True):
                 while not (job.cancel() or job.done()):
                     session.cancel()  # what it runs, or is about to run
                     await asyncio.sleep(_LOOK_EVERY_S)
             raise
         told = waiting.result()
-        if told.session:
-            self._sessions.setdefault(told.session, session)
+        self._sessions.setdefault(session.session_id, session)
         if told.asked is not None and exchange.asks_again:
             questions: types.InputRequests = {told.asked.question.digest: _elicitation(told.asked)}
             return types.InputRequiredResult(input_requests=questions, request_state=str(told.turn))
         await exchange.tell()
         return _result(told)
 
-    def _session(self, session_id: str, request: _Request) -> ToolSession:
+    def _session(self, session_id: str, request: _Request) -> "ToolSession":
         if session_id not in self._sessions:
             known = request.session.client_params
             client = on_screen(known.client_info.name)[:100] if known else "a client"
-            self._sessions[session_id] = ToolSession(self._place, session_id, f"{client} over MCP")
+            self._sessions[session_id] = self._opened(session_id, f"{client} over MCP")
         return self._sessions[session_id]
 
 
 class _Exchange:
-    """What passes between a call and its client while it runs; its caller is used in the session's thread."""
+    """What passes between a call and its client while it runs; the session's thread uses it."""
 
     def __init__(self, request: _Request, params: types.CallToolRequestParams, patience_s: float) -> None:
         self._request, self._patience_s = request, patience_s
         self._given = params.input_responses or {}
         self._loop = asyncio.get_running_loop()
-        self._output, self._told = deque[str](), 0
-        self.is_gone = threading.Event()
-        self.asks_again = False
-        """The client is to make the call again, with the person's answer (2026-07-28)."""
+        self._output, self._told, self.show = (output := deque[str]()), 0, output.append
+        self.gone, self.asks_again = threading.Event(), False
+        self.is_gone = self.gone.is_set
         state = params.request_state or ""
-        turn = int(state) if state.isascii() and state.isdigit() and len(state) < 10 else 0
-        self.caller = Caller(self._output.append, self._ask, self.is_gone.is_set, turn)
+        self.turn = int(state) if state.isascii() and state.isdigit() and len(state) < 10 else 0
 
     async def tell(self) -> None:
         """Tell what was printed, as progress."""
@@ -183,8 +170,11 @@ class _Exchange:
             self._told += len(text)
             await self._request.session.report_progress(self._told, None, text)
 
-    def _ask(self, asked: ApprovalAsked, is_answered: Callable[[], bool]) -> Answer | None:
-        """Return the person's answer: from the client, else None once it was given elsewhere, or never."""
+    def ask(self, asked: ApprovalAsked, is_answered: Callable[[], bool]) -> Answer | None:
+        """Return the person's answer: from the client, else None once it was given elsewhere, or never.
+
+        A client of 2026-07-28 gives it by making the call again.
+        """
         session, given = self._request.session, self._given.get(asked.question.digest)
         elicitation = None if session.client_capabilities is None else session.client_capabilities.elicitation
         has_form = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
@@ -197,13 +187,13 @@ class _Exchange:
             return None
         elif has_form:
             future = asyncio.run_coroutine_threadsafe(self._elicited(asked), self._loop)
-        while not (is_answered() or self.is_gone.wait(_LOOK_EVERY_S)):
+        while not (is_answered() or self.gone.wait(_LOOK_EVERY_S)):
             if future is not None and future.done():
                 if (answer := future.result()) is not None:
                     return answer
                 future = None
             if future is None and not give_up:
-                self._output.append(f"{asked.name} waits for approval in a terminal or on the page\n")
+                self.show(f"{asked.name} waits for approval in a terminal or on the page\n")
                 give_up = time.monotonic() + self._patience_s
             if give_up and time.monotonic() > give_up:
                 break
@@ -212,11 +202,10 @@ class _Exchange:
         return None
 
     async def _elicited(self, asked: ApprovalAsked) -> Answer | None:
-        form = _elicitation(asked).params
+        form, elicit = _elicitation(asked).params, self._request.session.elicit_form
         assert isinstance(form, types.ElicitRequestFormParams)
         try:
-            send = self._request.session.elicit_form
-            return _answer_in(await send(form.message, form.requested_schema, self._request.request_id))
+            return _answer_in(await elicit(form.message, form.requested_schema, self._request.request_id))
         except Exception:  # noqa: BLE001  # whatever a client answers wrongly is no answer of the person
             return None
 
@@ -241,9 +230,6 @@ def _elicitation(asked: ApprovalAsked) -> types.ElicitRequest:
     return types.ElicitRequest(params=form)
 
 
-def _result(told: Told) -> types.CallToolResult:
-    facts: dict[str, Any] = {"session": told.session}
-    facts |= {"changed": [*told.changed]} if told.changed else {}
-    facts |= {} if told.exit_code is None else {"exit_code": told.exit_code}
+def _result(told: "Told") -> types.CallToolResult:
     content: list[types.ContentBlock] = [types.TextContent(text=told.text)]
-    return types.CallToolResult(content=content, structured_content=facts, is_error=told.is_error)
+    return types.CallToolResult(content=content, structured_content=told.facts, is_error=told.is_error)

@@ -16,26 +16,41 @@ from codingagent.protocols.tags.reply import Problem, Reply, Step
 
 # As of the tag (specification 003, RUN_COMMAND).
 _COMMAND_LIMIT_BYTES = 100_000
-# Of JSON Schema: the rest is told to who breaks it.
-_TOLD = ("type", "properties", "items", "required")
 CHANGING = ("edit_file", "write_file", "move_file", "delete_file", "run_command")
-_KINDS: dict[str, Any] = {"text": str, "number": int, "flag": bool, "texts": list[str]}
+_TEXT = {"type": "string"}
+# What Python and JSON Schema call the kinds of arguments.
+_KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "text": (str, _TEXT),
+    "number": (int, {"type": "integer"}),
+    "flag": (bool, {"type": "boolean"}),
+    "texts": (list[str], {"type": "array", "items": _TEXT}),
+}
 
 
-def _form(name: str, rows: list[str]) -> type[Struct]:
-    """Return the form of a call: the fields in its rows, of which those with a default may be left out."""
-    fields: list[Any] = []
-    for field, kind, *default in (row.split() for row in rows):
-        fields.append((field, _KINDS[kind], *map(json.decode, default)))
-    how: Any = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True, "omit_defaults": True}
-    return defstruct(name, fields, tag_field="tool", tag=name, **how)
+class CallForm:
+    """The form of a tool's calls: those of its rows' fields that have a default may be left out.
+
+    `does` says in words for a model what it does. Its schema is short, as each chat pays for it: what breaks
+    other rules is told so.
+    """
+
+    def __init__(self, name: str, rows: str) -> None:
+        self.does, *fields = map(str.strip, rows.splitlines())
+        table = [row.split() for row in fields]
+        types: list[Any] = [(key, _KINDS[kind][0], *map(json.decode, more)) for key, kind, *more in table]
+        how: Any = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True, "omit_defaults": True}
+        self.type = defstruct(name, types, tag_field="tool", tag=name, **how)
+        self.schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {key: _KINDS[kind][1] for key, kind, *_ in table},
+            "required": [key for key, _, *default in table if not default],
+        }
 
 
-_ROWS = {name: [*map(str.strip, rows.splitlines())] for name, rows in sections(__file__).items()}
-_KINDS["edits"] = list[_form("edit", _ROWS.pop("edit")[1:])]  # type: ignore[misc]  # made here
-_SESSION = 'session text ""'
-TOOLS = {name: (does, _form(name, [*rows, _SESSION])) for name, (does, *rows) in _ROWS.items()}
-"""By name, what each tool does, in words for a model, and the form of its calls."""
+_ROWS = sections(__file__)
+_EDIT = CallForm("edit", _ROWS.pop("edit"))
+_KINDS["edits"] = list[_EDIT.type], {"type": "array", "items": _EDIT.schema}  # type: ignore[name-defined]
+TOOLS = {name: CallForm(name, f'{rows}session text ""\n') for name, rows in _ROWS.items()}
 
 
 def tool_of(call: Struct) -> str:
@@ -45,34 +60,16 @@ def tool_of(call: Struct) -> str:
 def decoded(tool: str, arguments: dict[str, Any]) -> Any:
     """Return a call of one of TOOLS; ValueError in words if it takes other arguments."""
     try:
-        return convert({**arguments, "tool": tool}, TOOLS[tool][1])
+        return convert({**arguments, "tool": tool}, TOOLS[tool].type)
     except MsgspecError as fault:
         raise ValueError(f"{tool}: {fault}") from fault
-
-
-def schema_of(tool: str) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments, as short as it can be: each chat pays for it."""
-    _, kinds = json.schema_components([TOOLS[tool][1]], ref_template="{name}")
-
-    def shortened(value: Any, *, is_named: bool = False) -> Any:
-        if not isinstance(value, dict):
-            return [each for each in value if each != "tool"] if isinstance(value, list) else value
-        value = kinds[value["$ref"]] if "$ref" in value else value
-        return {
-            key: shortened(item, is_named=key == "properties")
-            for key, item in value.items()
-            if (key != "tool" if is_named else key in _TOLD)
-        }
-
-    found: dict[str, Any] = shortened(kinds[tool])
-    return found
 
 
 def read(data: bytes) -> Reply | None:
     """Return what a kept call asks for, as the answer that it stands for; None if it is none."""
     try:
         tool = json.decode(data)["tool"]
-        call = json.decode(data, type=TOOLS[tool if tool in CHANGING else ""][1])
+        call = json.decode(data, type=TOOLS[tool if tool in CHANGING else ""].type)
     except (MsgspecError, RecursionError, LookupError, TypeError):
         return None
     try:

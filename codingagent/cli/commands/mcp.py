@@ -6,25 +6,24 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.cli.commands.common import home_was_found
+from codingagent.cli.commands.common import settings_of, trusted_home
 from codingagent.cli.commands.options import RULES, SessionOptions, option, with_options
 from codingagent.cli.output import fail
 from codingagent.errors import UsageError
 from codingagent.model.patterns import sections
-from codingagent.model.session_state import Session
-from codingagent.model.settings import Settings
 from codingagent.storage import homes
 from codingagent.workspace.programs import quoted
 from codingagent.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from codingagent.mcp.server import ToolServer
+    from codingagent.mcp.tool_session import ToolSession
 
 app = typer.Typer()
 
@@ -43,10 +42,7 @@ def _mcp(  # noqa: PLR0913, PLR0917  # one for each command-line option
     wait: Annotated[float, option("wait", min=0, max=3600)] = 45.0,
     print_config: Annotated[str | None, option("print config")] = None,
 ) -> None:
-    """Serve a folder's tools over the Model Context Protocol, to a desktop program or an editor.
-
-    Without --http its client starts it, and speaks over stdin and stdout.
-    """
+    """Serve a folder's tools over the Model Context Protocol: to the program that starts this, or by HTTP."""
     root = (folder or Path.cwd()).absolute()
     Workspace(root).close()  # one that can't be used is refused at once
     if print_config is not None:
@@ -56,28 +52,25 @@ def _mcp(  # noqa: PLR0913, PLR0917  # one for each command-line option
         raise UsageError("--port and --token-file are only for --http")
     try:
         from codingagent.mcp.server import ToolServer
-        from codingagent.mcp.tool_session import ToolPlace
     except ModuleNotFoundError as fault:
         raise UsageError(_INSTALL) from fault
-    home, was_found = (context.obj or root / homes.HERE_HOME).absolute(), home_was_found(context)
-    homes.check_home(home, was_found=was_found)
+    home, was_found = trusted_home(context, None if context.obj else root / homes.HERE_HOME)
     homes.check_apart(home, root)
-    server = ToolServer(ToolPlace(home, was_found, root, _settings(home, root, given), fail), wait)
+    settings = homes.settings_for(home, given.settings, os.environ, root)[0].settings
+    kept = partial(settings_of, options=given.settings)
+
+    def opened(*session: str) -> "ToolSession":
+        # With the first call, as a client waits for the list of tools.
+        from codingagent.mcp.tool_session import ToolPlace, ToolSession
+
+        made = partial(homes.Home.at, home, create=True, was_found=was_found)
+        return ToolSession(ToolPlace(root, made, settings, kept, fail), *session)
+
+    server = ToolServer(opened, wait)
     # Ended by the system, it ends what it runs, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with contextlib.suppress(KeyboardInterrupt), contextlib.closing(server):
         _serve_http(server, port, token_file) if http else asyncio.run(server.serve_stdio())
-
-
-def _settings(home: Path, root: Path, given: SessionOptions) -> Callable[[Session | None], Settings]:
-    """Return what returns the settings of a session; UsageError if any is wrong now."""
-
-    def settings(session: Session | None) -> Settings:
-        resolved, _ = homes.settings_for(home, given.settings, os.environ, root)
-        return resolved.settings if session is None else homes.kept_settings(home, session, resolved)
-
-    settings(None)
-    return settings
 
 
 def _serve_http(server: "ToolServer", port: int | None, token_file: Path | None) -> None:
