@@ -8,15 +8,18 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codingagent import __version__
 from codingagent.cli.commands.common import settings_of, trusted_home
 from codingagent.cli.commands.options import RULES, SessionOptions, option, with_options
 from codingagent.cli.output import fail
 from codingagent.errors import UsageError
 from codingagent.model.patterns import sections
+from codingagent.process.select_sandbox import policy_of
 from codingagent.storage import homes
 from codingagent.workspace.programs import quoted
 from codingagent.workspace.workspace import Workspace
@@ -57,6 +60,7 @@ def _mcp(  # noqa: PLR0913, PLR0917  # one for each command-line option
     home, was_found = trusted_home(context, None if context.obj else root / homes.HERE_HOME)
     homes.check_apart(home, root)
     settings = homes.settings_for(home, given.settings, os.environ, root)[0].settings
+    policy_of(settings, root)
     kept = partial(settings_of, options=given.settings)
 
     def opened(*session: str) -> "ToolSession":
@@ -98,6 +102,7 @@ def _print_config(client: str, root: Path) -> None:
     fail(where.strip())
     program = Path(sys.argv[0]).absolute()
     words = {"PROGRAM": str(program) if program.is_file() else "codingagent", "FOLDER": str(root)}
+    words["VERSION"] = __version__
     for name, value in words.items():
         text = text.replace(f"'{name}'", quoted([value])).replace(f'"{name}"', json.dumps(value))
-    sys.stdout.write(text)
+    sys.stdout.write(dedent(text))
