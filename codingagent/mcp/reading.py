@@ -11,8 +11,7 @@ from codingagent.agent.executor import Executor
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import OperationRequest
 from codingagent.agent.wanted_files import RankedFiles, Wanted
-from codingagent.checkpoints.history import steps
-from codingagent.checkpoints.undo import changed_in
+from codingagent.checkpoints.undo import changed_in, history_of
 from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
 from codingagent.model.events import FileRequested
@@ -64,13 +63,13 @@ class ToolReader:
             case _:
                 return "\n".join(file_list.lines(self._matching(call.glob)))
 
-    def diff(self, home: Home, session_id: str) -> str:
+    def diff(self, home: Home) -> str:
         """Return what the session changed, as git's diff."""
-        found, text = steps(home.records(session_id)), ""
-        store = self._context.checkpointer.lazy_store.needed()
-        if found:
-            _, before, after, touched = changed_in(store, found, None)
-            text = store.diff(before, after, sorted(touched)) if touched else ""
+        text = ""
+        with history_of(home, self._context.log.session) as (store, found):
+            if found:
+                _, before, after, touched = changed_in(store, found, None)
+                text = store.diff(before, after, sorted(touched)) if touched else ""
         return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
 
     def _learn_secrets(self) -> None:

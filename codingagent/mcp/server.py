@@ -5,9 +5,9 @@ and reads arguments that look like JSON a second time.
 """
 
 import asyncio
+import contextlib
 import hmac
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -178,36 +178,27 @@ class _Exchange:
         session, given = self._request.session, self._given.get(asked.question.digest)
         elicitation = None if session.client_capabilities is None else session.client_capabilities.elicitation
         has_form = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-        future, give_up = None, 0.0
-        if isinstance(given, types.ElicitResult):
-            if (answer := _answer_in(given)) is not None:
-                return answer
-        elif has_form and not session.can_send_request:
-            self.asks_again = True
-            return None
-        elif has_form:
-            future = asyncio.run_coroutine_threadsafe(self._elicited(asked), self._loop)
-        while not (is_answered() or self.gone.wait(_LOOK_EVERY_S)):
-            if future is not None and future.done():
-                if (answer := future.result()) is not None:
-                    return answer
-                future = None
-            if future is None and not give_up:
-                self.show(f"{asked.name} waits for approval in a terminal or on the page\n")
-                give_up = time.monotonic() + self._patience_s
-            if give_up and time.monotonic() > give_up:
-                break
-        if future is not None:
-            future.cancel()
-        return None
+        answer = _answer_in(given) if isinstance(given, types.ElicitResult) else None
+        self.asks_again = given is None and has_form and not session.can_send_request
+        if answer is not None or self.asks_again:
+            return answer
+        can_ask = given is None and has_form
+        future = asyncio.run_coroutine_threadsafe(self._answered(asked, can_ask=can_ask), self._loop)
+        while not (future.done() or is_answered() or self.gone.wait(_LOOK_EVERY_S)):
+            pass
+        return None if future.cancel() else future.result()
 
-    async def _elicited(self, asked: ApprovalAsked) -> Answer | None:
-        form, elicit = _elicitation(asked).params, self._request.session.elicit_form
+    async def _answered(self, asked: ApprovalAsked, *, can_ask: bool) -> Answer | None:
+        """Return the client's answer; without one, None after a while in which it may come from elsewhere."""
+        form, session = _elicitation(asked).params, self._request.session
         assert isinstance(form, types.ElicitRequestFormParams)
-        try:
-            return _answer_in(await elicit(form.message, form.requested_schema, self._request.request_id))
-        except Exception:  # noqa: BLE001  # whatever a client answers wrongly is no answer of the person
-            return None
+        with contextlib.suppress(Exception):  # whatever a client answers wrongly is no answer of the person
+            how = form.message, form.requested_schema, self._request.request_id
+            if can_ask and (answer := _answer_in(await session.elicit_form(*how))):
+                return answer
+        self.show(f"{asked.name} waits for approval in a terminal or on the page\n")
+        await asyncio.sleep(self._patience_s)
+        return None
 
 
 def _answer_in(given: types.ElicitResult) -> Answer | None:

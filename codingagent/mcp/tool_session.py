@@ -134,7 +134,7 @@ class ToolSession:
             self._begun.result()
             match calls.tool_of(call):
                 case "diff":
-                    text = self._reader.diff(self._home, self.session_id)
+                    text = self._reader.diff(self._home)
                 case "undo":
                     return self._locked(lambda: self._undo(call.calls), caller)
                 case tool if tool in calls.CHANGING:
