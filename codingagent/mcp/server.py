@@ -135,7 +135,10 @@ class ToolServer:
                     await asyncio.sleep(_LOOK_EVERY_S)
             raise
         told = waiting.result()
-        self._sessions.setdefault(session.session_id, session)
+        if session.has_failed:
+            self._sessions.pop(call.session, session).close()
+        else:
+            self._sessions.setdefault(session.session_id, session)
         if told.asked is not None and exchange.asks_again:
             questions: types.InputRequests = {told.asked.question.digest: _elicitation(told.asked)}
             return types.InputRequiredResult(input_requests=questions, request_state=str(told.turn))

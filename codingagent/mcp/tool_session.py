@@ -89,9 +89,14 @@ class ToolSession:
         """Do a call when those before it are done."""
         return self._thread.submit(self._do, call, caller)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it could not be begun, or found: each of its calls says why."""
+        return self._begun.done() and self._begun.exception() is not None
+
     def cancel(self) -> None:
         """End the command that runs, if any."""
-        if self._begun.done() and not self._begun.exception():
+        if self._begun.done() and not self.has_failed:
             self._work.context.runner.end_command()
 
     def close(self) -> None:

@@ -1,10 +1,12 @@
 """Calls that want out of the folder, at the secrets in it, or at what limits them."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import children
 from tests.mcp.clients import ERAS, Tools, server_at, talk
 from tests.sandboxes import needs_bwrap
 
@@ -18,6 +20,13 @@ PATHS = [
 ]
 OWN = [".git/config", ".codingagent/codingagent.toml", ".codingagent/sessions/x", "link/secret", "dangling"]
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def threads() -> int:
+    """Return how many threads our servers have."""
+    places = [Path(f"/proc/{pid}") for pid in children(os.getpid())]
+    servers = [each for each in places if b"codingagent\0mcp" in (each / "cmdline").read_bytes()]
+    return sum(len([*(each / "task").iterdir()]) for each in servers)
 
 
 def test_no_path_leads_out(tmp_path: Path) -> None:
@@ -120,5 +129,9 @@ def test_sizes_and_patterns_have_limits(tmp_path: Path) -> None:
         for tool, arguments, wanted in calls:
             assert re.search(wanted, told := await tools(tool, **arguments)), (tool, told[:300])
             assert len(told) < 100_000
+        before = threads()
+        for number in range(50):  # a session that there is not costs nothing
+            assert "FAILED no session" in await tools("list_files", session=f"{number:08x}")
+        assert threads() <= before
 
     talk(server_at(tmp_path), work)
