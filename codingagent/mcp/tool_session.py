@@ -116,6 +116,7 @@ class ToolSession:
             settings = replace(place.settings, check="", conventions=False)
             session = start_session(home, place.root, client, settings, "calls")
             self.session_id = session.session_id
+        self._heard = len(session.said)
         with home.lock.held(self._place.say):
             self._open()
             if self._state.phase is Phase.REQUEST_DUE:
@@ -221,6 +222,8 @@ class ToolSession:
             if isinstance(event, events.CommandRan):
                 facts["exit_code"] = results.exit_code_of(event)
         lines += (f"Note: {self._hide(note)}" for note in state.notes)
+        lines += (f"The user says: {self._hide(each.text)}" for each in state.said[self._heard :])
+        self._heard = len(state.said)
         secrecy.save()
         is_error = not all(map(events.succeeded, state.results))
         if changed := [*map(self._hide, events.changed_paths(state.results))]:

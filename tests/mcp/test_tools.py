@@ -107,6 +107,11 @@ def test_a_client_goes_on_with_a_session(tmp_path: Path) -> None:
         ids.append(await tools.session())
 
     async def go_on(tools: Tools) -> None:
+        await tools("list_files", session=ids[0])
+        assert not run_here("say", ids[0], "be brief", folder=tmp_path).returncode
+        for _ in range(2):
+            told = await tools("write_file", path="b", content="", session=ids[0])
+            assert ("The user says: be brief" in told) is ("Created" in told)
         (tmp_path / "a").write_text("the person's\n")
         write = {"path": "a", "content": "the model's\n", "session": ids[0]}
         assert "the person's" in (told := await tools("write_file", **write))
