@@ -263,7 +263,7 @@ class PersonsRepository:
         known: Collection[str],
         tell: Callable[[str], None],
     ) -> tuple[_Chains, list[str]]:
-        """Return how each file changed that git may take, and what is left out; HEAD or index have `known`."""
+        """Return how each file changed that git may take, and what is left out; git has `known`."""
         chains, left = chains_of(checkpoints, work.steps)
         runs = self.runs(chains)
         if runs.said:

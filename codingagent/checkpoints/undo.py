@@ -6,7 +6,7 @@ All is journalled: an interrupted undo is finished later, and leaves alone what 
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -48,6 +48,33 @@ def history_of(
     """Yield a session's checkpoints, for reading, and the steps between them, as its records tell."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
         yield store.needed(), steps(records or home.records(session.session_id))
+
+
+def changed_in(
+    checkpoints: "Checkpoints", steps: Sequence[HistoryStep], turn: int | None
+) -> tuple[Sequence[HistoryStep], str, str, set[str]]:
+    """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
+
+    UsageError if there is none, or the last one has no checkpoint after it.
+    """
+    chosen = [step for step in steps if turn is None or step.sequence == turn]
+    if not chosen:
+        which = "no turn" if turn is None else f"no turn {turn}"
+        raise UsageError(f"{which} of this session changed files; see `codingagent show`")
+    later = steps[steps.index(chosen[-1]) + 1 :]
+    after = chosen[-1].after or (later[0].before if later else "")
+    if not after:
+        raise UsageError(
+            "the last turn has no checkpoint after it: `codingagent resume` finishes an interrupted turn,"
+            " `codingagent diff --turn N` shows an earlier one"
+        )
+    # Between the parts the person may have changed other files, which do not belong to the session.
+    touched = {
+        change.path
+        for step in chosen
+        for change in step.its(checkpoints.changes(step.before, step.after or after))
+    }
+    return chosen, chosen[0].before, after, touched
 
 
 def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str:

@@ -17,7 +17,6 @@ from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
 from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
-from codingagent.errors import UsageError
 from codingagent.model import events, patterns, plain_text, session_fold, settings
 from codingagent.model import journal_entries as entries
 from codingagent.model.plain_text import on_screen
@@ -201,6 +200,8 @@ def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetim
     resume = runnable(f"codingagent resume {session.session_id}")
     yield [], 0
     match session.phase:
+        case Phase.AWAITING_ANSWER if session.is_of_tools:
+            yield [("it waits for calls of its client", "name")], 2
         case Phase.AWAITING_ANSWER:
             since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
             yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2
@@ -222,33 +223,6 @@ def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetim
             yield [(f"  {resume}", "")], 0
 
 
-def changed_in(
-    checkpoints: "Checkpoints", steps: Sequence[HistoryStep], turn: int | None
-) -> tuple[Sequence[HistoryStep], str, str, set[str]]:
-    """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
-
-    UsageError if there is none, or the last one has no checkpoint after it.
-    """
-    chosen = [step for step in steps if turn is None or step.sequence == turn]
-    if not chosen:
-        which = "no turn" if turn is None else f"no turn {turn}"
-        raise UsageError(f"{which} of this session changed files; see `codingagent show`")
-    later = steps[steps.index(chosen[-1]) + 1 :]
-    after = chosen[-1].after or (later[0].before if later else "")
-    if not after:
-        raise UsageError(
-            "the last turn has no checkpoint after it: `codingagent resume` finishes an interrupted turn,"
-            " `codingagent diff --turn N` shows an earlier one"
-        )
-    # Between the parts the person may have changed other files, which do not belong to the session.
-    touched = {
-        change.path
-        for step in chosen
-        for change in step.its(checkpoints.changes(step.before, step.after or after))
-    }
-    return chosen, chosen[0].before, after, touched
-
-
 DiffForm = Literal["lines", "stat", "name-only"]
 
 
@@ -262,6 +236,8 @@ def show_diff(
     json: bool,
 ) -> None:
     """Print what a turn changed, or all turns together, without the secrets in it."""
+    from codingagent.checkpoints.undo import changed_in  # with git's part, which a list of sessions needs not
+
     chosen, before, after, touched = changed_in(checkpoints, steps, turn)
     if how != "lines":
         changes = checkpoints.changes(before, after) if touched else ()

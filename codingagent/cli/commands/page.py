@@ -48,12 +48,12 @@ def _page(
     desk = PageState(root, folder.absolute(), resolved.settings, is_here=here)
     # Ended by the system, too, it takes the door away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with contextlib.closing(_listening(port or 0)) as listening, _door(no_open) as opened:
+    with contextlib.closing(listening_on(port or 0)) as listening, _door(no_open) as opened:
         serve(desk, listening, opened)
     sys.stdout.write("\nthe page is closed; nothing is lost\n")
 
 
-def _listening(port: int) -> socket.socket:
+def listening_on(port: int) -> socket.socket:
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name != "nt":
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,12 +12,14 @@ Only one address is ours: what has another one here could pass on what it is ask
 
 import asyncio
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
+import uvicorn
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -153,6 +155,21 @@ def _digest(secret: str, text: str) -> str:
 
 def _is_same(given: str, own: str) -> bool:
     return hmac.compare_digest(given.encode("latin-1", "replace"), own.encode())
+
+
+def config_of(app: ASGIApp) -> uvicorn.Config:
+    """Return how an app is served: with few connections, and without a word on the terminal."""
+    # What goes wrong is said to who asked; a stream that ends with the server is no fault.
+    logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
+    return uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        backlog=CONNECTIONS,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
 
 
 class BoundedConnection(H11Protocol):

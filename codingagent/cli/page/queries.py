@@ -19,7 +19,6 @@ from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli.page.diffs import DiffView, files_of
 from codingagent.cli.page.view import beside_in
 from codingagent.cli.page.workers import run
-from codingagent.cli.tables import changed_in
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, paths
 from codingagent.model.encoding import typed_text
@@ -165,7 +164,7 @@ def turn(home: Home, session_id: str, number: int) -> list[DiffView]:
     session = home.sessions.load(session_id)
     with undo.history_of(home, session) as (checkpoints, found):
         steps = found if number else work_since_commit(home.records(session_id), bool).steps
-        _, before, after, touched = changed_in(checkpoints, steps, number or None)
+        _, before, after, touched = undo.changed_in(checkpoints, steps, number or None)
         text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
     secrecy = secrecy_of(home.sessions.folder, session)
     return files_of(secrecy.hide_diffs(text), map(secrecy.hide, sorted(touched)))
@@ -175,7 +174,7 @@ def file(home: Home, session_id: str, query: Mapping[str, str]) -> list[tuple[st
     """Return the text of a file before a turn and after it, each under its heading."""
     session, path = home.sessions.load(session_id), query.get("path", "")
     with undo.history_of(home, session) as (checkpoints, steps):
-        _, before, after, _ = changed_in(checkpoints, steps, _number(query, 0))
+        _, before, after, _ = undo.changed_in(checkpoints, steps, _number(query, 0))
         change = next((c for c in checkpoints.changes(before, after) if c.path == path), None)
         if change is None:
             raise UsageError(f"this turn did not change {path}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, queries
-from codingagent.cli.page.access import CONNECTIONS, BoundedConnection, Walls
+from codingagent.cli.page.access import Walls, config_of
 from codingagent.cli.page.queries import PageState, Tried
 from codingagent.cli.page.view import SessionView, Story, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
@@ -484,17 +483,5 @@ def serve(desk: PageState, listening: socket.socket, opened: Callable[[str], Non
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
     limits = dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
     walls = Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
-    config = uvicorn.Config(
-        walls,
-        http=BoundedConnection,
-        backlog=CONNECTIONS,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=2,
-        lifespan="off",
-    )
-    # What goes wrong is said on the page; a stream that ends with the server is no fault.
-    logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(config, page, partial(opened, walls.entrance)).run([listening])
+        _Server(config_of(walls), page, partial(opened, walls.entrance)).run([listening])

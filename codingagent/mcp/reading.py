@@ -1,0 +1,153 @@
+"""What tools read: files, lists, searches, the parts for a task, changes. Nothing of it is journalled."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from codingagent.agent.context import Context
+from codingagent.agent.executor import Executor
+from codingagent.agent.file_views import Views
+from codingagent.agent.plan import OperationRequest
+from codingagent.agent.wanted_files import RankedFiles, Wanted
+from codingagent.checkpoints.undo import changed_in, history_of
+from codingagent.errors import OperationError, WorkError
+from codingagent.model import paths
+from codingagent.model.events import FileRequested
+from codingagent.model.operations import ReadFile
+from codingagent.model.plain_text import clip_middle, one_line
+from codingagent.process.runner import run_tool
+from codingagent.prompt import file_contents, file_list
+from codingagent.prompt.file_list import Listing
+from codingagent.protocols import calls
+from codingagent.storage.homes import Home
+
+# What one result shows at most, and what a search looks through.
+_CHARACTERS, _LINE_CHARACTERS, _LINES = 60_000, 300, 200
+_PATHS, _FILE_BYTES, _SEARCHED_BYTES = 100, 2**20, 2**26
+# A pattern can take forever, and nothing but the end of its process stops it.
+_PATTERN_S = 10
+_SEARCH = """\
+import json, re, sys
+pattern, texts = json.load(sys.stdin)
+fits = re.compile(pattern).search
+json.dump([[n for n, line in enumerate(text.split("\\n"), 1) if fits(line)] for text in texts], sys.stdout)
+"""
+
+
+class ToolReader:
+    """Read a workspace for one session, without its secrets."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._hide = context, context.secrecy.hide
+        self._views = Views(context.workspace, self._hide)
+        self._is_new = True
+        self.whole: dict[str, str] = {}
+        """The digests of files that were read whole, by path."""
+
+    def forget(self) -> None:
+        """Something was changed: there may be other files, and secrets."""
+        self._is_new = True
+
+    def read(self, call: Any) -> str:
+        """Return what a call shows; OperationError if there is nothing to show."""
+        self._learn_secrets()
+        match calls.tool_of(call):
+            case "read_files":
+                return self.files(call.paths, call.start_line or None, call.end_line or None)
+            case "search":
+                return self._search(call)
+            case "context":
+                return self._for_task(call.task)
+            case _:
+                return "\n".join(file_list.lines(self._matching(call.glob)))
+
+    def diff(self, home: Home) -> str:
+        """Return what the session changed, as git's diff."""
+        text = ""
+        with history_of(home, self._context.log.session) as (store, found):
+            if found:
+                _, before, after, touched = changed_in(store, found, None)
+                text = store.diff(before, after, sorted(touched)) if touched else ""
+        return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
+
+    def _learn_secrets(self) -> None:
+        """Learn the values in secret files before anything is shown: any other file may hold them."""
+        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
+        if self._is_new:
+            listing, self._is_new = workspace.listing(), False
+        secrecy.look_again()
+        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
+
+    def _matching(self, glob: str) -> Listing:
+        """Return the listing of the files that fit a glob, or are in a folder of that name."""
+        listing, glob = self._context.workspace.listing(), glob.strip("/") or "**"
+        known = "\0".join(("", *filter(paths.is_utf8, listing.files), ""))
+        found = {*paths.matches(glob, known), *paths.matches(f"{glob}/**", known)}
+        may_read = self._context.may_read
+        return Listing(
+            {p: n for p, n in listing.files.items() if p in found and may_read(p)}, listing.ignored
+        )
+
+    def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
+        """Return the lines of files, of globs too, from a first to a last one; None: all."""
+        shown, faults, executor = list[file_contents.FileView](), list[str](), Executor(self._context)
+        if len(asked_for) > _PATHS:
+            raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
+        for asked in asked_for:
+            try:
+                event = executor.plan(OperationRequest(0, ReadFile(paths.workspace_path(asked), first, last)))
+                if isinstance(event, FileRequested):
+                    shown += (self._views.view(each, first, last) for each in event.paths)
+                    faults += event.notes
+                else:
+                    faults.append(f"'{paths.shown(asked)}': {getattr(event, 'reason', 'refused')}")
+            except OperationError as fault:
+                faults.append(fault.reason)
+        if not shown:
+            raise OperationError("\n".join(faults) or "No path was given")
+        text = file_contents.shares(list(file_contents.fitting(shown, _CHARACTERS)), _CHARACTERS)
+        is_whole = (file_contents.shows_whole(f"\n{text}", view) for view in shown)
+        self.whole |= {view.path: view.digest for view, fits in zip(shown, is_whole, strict=True) if fits}
+        return self._hide("\n".join((text.removesuffix("\n"), *faults)))
+
+    def _search(self, call: Any) -> str:
+        """Return the lines that fit, of texts without secrets: no search can guess what is hidden."""
+        workspace, texts, room = self._context.workspace, dict[str, str](), _SEARCHED_BYTES
+        files = self._matching(call.glob).files
+        for path, data in workspace.read_each(path for path in sorted(files) if files[path]):
+            room -= len(data)
+            if len(data) <= _FILE_BYTES and room >= 0 and b"\0" not in data:
+                decoded = workspace.text(path, data)
+                texts |= {} if decoded is None else {path: decoded.text}
+        # Capitals count where there are any.
+        plain = f"(?i){re.escape(call.text)}" if call.text.islower() else re.escape(call.text)
+        pattern = call.text if call.is_regex else plain
+        hidden = {path: self._views.view(path, None, None).text for path in self._numbers(pattern, texts)}
+        found = list[str]()
+        for path, numbers in self._numbers(pattern, hidden).items():
+            lines, name = hidden[path].split("\n"), file_list.shown_path(path)
+            found += (f"{name}:{number}: {lines[number - 1][:_LINE_CHARACTERS]}" for number in numbers)
+        more = [f"… {len(found) - _LINES} more lines: narrow the search"] * (len(found) > _LINES)
+        more += ["… not all files were searched: give a narrower glob"] * (room < 0)
+        return "\n".join((*found[:_LINES], *more)) or "no line fits"
+
+    def _numbers(self, pattern: str, texts: dict[str, str]) -> dict[str, list[int]]:
+        """Return the numbers of the lines that fit, by path; OperationError if the pattern is none."""
+        data = json.dumps([pattern, [*texts.values()]]).encode()
+        try:
+            done = run_tool([sys.executable, "-I", "-c", _SEARCH], {}, data, _PATTERN_S)
+        except WorkError as fault:
+            raise OperationError("The pattern takes too long", advice="; write a simpler one") from fault
+        if done.returncode:
+            why = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise OperationError(f"The pattern can't be used: {one_line(why, 200)}")
+        pairs = zip(texts, json.loads(done.stdout), strict=True)
+        return {path: numbers for path, numbers in pairs if numbers}
+
+    def _for_task(self, task: str) -> str:
+        context, workspace, listing = self._context, self._context.workspace, self._matching("**")
+        wanted = Wanted(task, context.settings.context or 8_000, context.settings.never_choose, asks=True)
+        ranked = RankedFiles(workspace, context.policy, listing, wanted, workspace.history(), self._hide)
+        return ranked.show(_CHARACTERS) or "no file stands out: list_files, or search"
