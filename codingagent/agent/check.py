@@ -182,7 +182,6 @@ class Check:
 
     @property
     def _is_prose(self) -> bool:
-        """Return whether this turn changed text for people and nothing else."""
         changed = file_changes(self._session.results)
         may_change = any(EVERYWHERE in event.changes for event in self._session.results)
         return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)

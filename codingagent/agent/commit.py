@@ -203,7 +203,6 @@ class PersonsRepository:
         return tuple(sorted(self._ignored(real)))
 
     def _ignored(self, paths: Iterable[str]) -> list[str]:
-        """Return those of some paths of the workspace that git ignores."""
         data = _nul_ended(self._prefix + path for path in paths)
         found = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
         return [text_of(each).removeprefix(self._prefix) for each in found]
@@ -468,7 +467,6 @@ class PersonsRepository:
         return found
 
     def _store(self, data: bytes, *options: str) -> str:
-        """Write an object to the repository; return its id."""
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
 
     def _contents(self, *blobs: str) -> list[bytes]:
@@ -611,7 +609,6 @@ class PersonsRepository:
 
 
 def _check_seen(unseen: Collection[str], remedy: str) -> None:
-    """Refuse, with a UsageError, to run what no one saw."""
     if unseen:
         why = "which git ignores, so nobody saw what commands changed there"
         raise UsageError(f"your hooks or filters use {named([*unseen])}, {why}: look at it, then {remedy}")

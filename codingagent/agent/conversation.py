@@ -197,7 +197,6 @@ class Conversation:
         return (name, data) if made is data else (self._mailbox.replace([name, *beside], made), made)
 
     def _reject(self, name: str, objection: Objection) -> None:
-        """Move an answer to `rejected/`, and say why and what to do."""
         new = self._mailbox.set_aside(name, objection.reason)
         remedy = objection.remedy or (
             "Apply it anyway: codingagent resume"

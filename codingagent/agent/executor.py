@@ -161,7 +161,6 @@ class Executor:
         return events.FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
     def _fetch(self, order: OperationRequest, operation: operations.FetchFile) -> events.Event:
-        """Return a file's whole content, if there is room for it among the results."""
         path, workspace = operation.path, self._context.workspace
         workspace.check_leaves(path)
         data = workspace.read(path).data

@@ -234,7 +234,6 @@ def moved(context: Context, changed: Iterable[tuple[str, bytes | None, bytes | N
 
 
 def _listed(what: str, words: list[str]) -> str:
-    """Return some things by their names, and the number of the others."""
     return f"{plural(len(words), what)} {some(words, _LISTED)}"
 
 

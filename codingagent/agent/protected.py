@@ -7,6 +7,7 @@ redo cover it. A file that differs from what was shown is left alone.
 
 import contextlib
 from collections.abc import Mapping
+from operator import methodcaller
 
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
@@ -154,12 +155,6 @@ class Protection:
             parts.setdefault((change.before, change.after), []).append(change.path)
         return parts
 
-    def _put_back(self, old: str, new: str, names: list[str]) -> list[LeftOut]:
-        """Restore files from the checkpoint before their change; return those that were left alone."""
-        unread = [LeftOut(path, _NO_GIT if old else _UNHELD) for path in names]
-        act = self._checkpointer.tried
-        return act(lambda store: store.restore(old, new, names), unread) if old else unread
-
     def carry_out(self, answer: Answer) -> None:
         """Keep the files found, or restore them."""
         if answer.decision != "no":
@@ -172,7 +167,10 @@ class Protection:
         done: list[str] = []
         left: list[LeftOut] = []
         for part, names in self._parts().items():
-            alone = self._put_back(*part, names)
+            alone = [LeftOut(path, _NO_GIT if part[0] else _UNHELD) for path in names]
+            if part[0]:
+                restore = methodcaller("restore", *part, names)
+                alone = self._checkpointer.tried(restore, alone)
             done += sorted({*names}.difference(each.path for each in alone))
             left += alone
         self._checkpointer.after()

@@ -519,7 +519,6 @@ class Requests:
                 yield from ((path, *span) for span in spans(meant))
 
     def _named(self) -> set[str]:
-        """Return the files that the person attached by their own names."""
         said = self.session.said
         return {path for each in said for path in each.attached if path not in each.brief}
 

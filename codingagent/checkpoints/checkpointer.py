@@ -231,7 +231,6 @@ class Checkpointer:
         return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
 
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
-        """Take a checkpoint; if it fails, the turn goes on without."""
         try:
             if (store := self.lazy_store.opened) is None:
                 return None

@@ -142,10 +142,12 @@ class Reader:
         wanted = {*paths}
         differing = [each for each in self.changes(old, new) if not paths or each.path in wanted]
         parts, left = self._compared_by_git(old, new, differing, limit_bytes)
-        files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
-        texts = [
-            real(_as_shown(found.text)) for each in files if (found := decode_file(each, neighbours=tuple))
-        ]
+        texts: list[str] = []
+        for each in (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part)):
+            if found := decode_file(each, neighbours=tuple):
+                # Without the carriage returns that end all lines of a file.
+                head, mark, hunks = found.text.partition("\n@@ ")
+                texts.append(real(f"{head}{mark[:1]}{''.join(uniform(mark[1:] + hunks))}"))
         if left:
             texts.append(f"({left} more files differ; too much to show at once)\n")
         return "".join(texts)
@@ -268,9 +270,3 @@ class Reader:
             self._notes(commit)
             return bool(self._store.git("ls-tree", "-r", "--name-only", "-z", commit))
         return False
-
-
-def _as_shown(part: str) -> str:
-    """Return the diff of a file without the carriage returns that end all of its lines."""
-    head, mark, hunks = part.partition("\n@@ ")
-    return f"{head}{mark[:1]}{''.join(uniform(mark[1:] + hunks))}"

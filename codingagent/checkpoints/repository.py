@@ -65,7 +65,6 @@ class Store:
                 retried(partial(path.unlink, missing_ok=True))
 
     def _settle(self) -> None:
-        """Write our settings, replacing whatever was there."""
         for name, text in _SETTINGS.items():
             if _read(self.path / name) != text.encode():
                 (self.path / name).write_text(text, "utf-8", newline="\n")

@@ -340,7 +340,6 @@ class Snapshot(Struct):
 
 
 def _taken_in(root: str, ignored: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return those ignored files that are covered all the same, and what is ignored besides."""
     files: list[str] = []
     others: list[str] = []
     for name in ignored:
@@ -425,7 +424,6 @@ class SafeReader:
         return state == change.old
 
     def _put(self, change: Change, state: State, data: bytes, limit_bytes: int) -> None:
-        """Write a file or link atomically; create missing folders."""
         name = self._go(change.path, create=True)
         target, temporary = self._place.folder, dirfd.temporary_name(name)
         try:

@@ -264,7 +264,6 @@ class _Undo:
 
 
 def _done(paths: Collection[str], changes: Collection[Change]) -> str:
-    """Say which files an undo restored, and which it removed."""
     gone = {change.path for change in changes if change.kind == "deleted"}
     removed = [path for path in paths if path in gone]
     restored = [path for path in paths if path not in gone]

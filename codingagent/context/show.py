@@ -133,7 +133,6 @@ def for_programs(chosen: Sequence[Chosen], now_s: float) -> Iterator[dict[str, A
 
 
 def _reasons(part: Chosen, now_s: float) -> Iterator[str]:
-    """Yield what speaks for a file, in words for the person."""
     yield from filter(None, (part.file.named, *part.file.reasons))
     most = sorted(part.file.words.items(), key=lambda each: -each[1])[:_WORDS_SHOWN]
     if most:

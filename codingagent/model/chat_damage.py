@@ -109,7 +109,6 @@ def without_entities(text: str) -> str:
 
 
 def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
-    """Return a function that replaces characters, none of them of ASCII."""
     codes = str.maketrans(dict(table))
     return lambda text: text if text.isascii() else text.translate(codes)
 

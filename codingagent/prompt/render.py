@@ -378,7 +378,6 @@ def check_lines(session: Session) -> list[str]:
 
 
 def _told_once(event: Event, session: Session) -> Event:
-    """Return an event without what CHECK or PROMPT shows."""
     if isinstance(event, Refused) and _is_cut(event, session):
         return replace(event, advice="; PROMPT says how to go on", detail="")
     check = session.checked

@@ -208,7 +208,6 @@ def terms_path(home: Path, session_id: str) -> Path:
 
 
 def _has_allowed(home: Path, session: Session, name: str) -> bool:
-    """Return whether the person's own record says of a setting what the session's says."""
     workspace, terms = Path(session.workspace), session.terms
     if not settings_file.is_out_of_reach(workspace, state_folder()):
         return False

@@ -81,7 +81,6 @@ class PathWalk:
         return self._folder.lstat(".git") is not None
 
     def _leads_to(self, place: dirfd.Position) -> bool:
-        """Return whether a path still leads to the folder that is held open."""
         with (
             contextlib.suppress(OperationError, dirfd.NotFoundError),
             self._walk(place.path, follow_last=False) as again,

@@ -164,16 +164,21 @@ class ListingWalk(Struct):
         while waiting:
             prefix = waiting.pop()
             for _, folder in _opened(root, [prefix]):
-                if (inner := _contents(folder)) is None:
+                try:
+                    inner = {composed(e.name): e for e in folder.entries() if e.name != ".git"}
+                    folders = [name for name, e in inner.items() if e.is_dir(follow_symlinks=False)]
+                    files = [
+                        n for n, e in inner.items() if e.is_symlink() or e.is_file(follow_symlinks=False)
+                    ]
+                except OSError:  # nobody may look
                     continue
-                folders, files = inner
                 if ".gitignore" in files:
                     self._add(rules, folder, prefix, ".gitignore")
                 for name in files:
                     out = rules.decides(prefix + name)
                     (found.ignored if out else found.files).append(os.fsencode(prefix + name))
                 for name in folders:
-                    if name == ".git" or prefix + name in hidden:
+                    if prefix + name in hidden:
                         continue
                     if rules.decides(prefix + name, is_folder=True):
                         found.ignored.append(os.fsencode(f"{prefix}{name}/"))
@@ -276,18 +281,3 @@ def _opened(root: Folder, prefixes: Iterable[str]) -> Iterator[tuple[str, Folder
             except OSError:
                 continue  # removed meanwhile
             yield prefix, way[-1][1]
-
-
-def _contents(folder: Folder) -> tuple[list[str], list[str]] | None:
-    """Return the names of a folder's folders, and of its regular files and links; None without permission."""
-    folders: list[str] = []
-    files: list[str] = []
-    try:
-        for entry in folder.entries():
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(composed(entry.name))
-            elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                files.append(composed(entry.name))
-    except OSError:
-        return None
-    return folders, [name for name in files if name != ".git"]

@@ -146,7 +146,6 @@ class Workspace(PathWalk):
         return self._last[2]
 
     def _neighbours(self, path: str) -> Iterator[bytes]:
-        """Yield other files, those of the folder and of the same ending first."""
         folder, ending = _folder(path), path.rpartition(".")[2]
         near = sorted(
             (_folder(each) != folder, each.rpartition(".")[2] != ending, each)

@@ -33,7 +33,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.context import blocks, choose, eligible, rank
+from codingagent.agent import wanted_files
+from codingagent.context import blocks, choose, rank
 from codingagent.model.observations import PastCommit
 from codingagent.prompt import file_list
 from codingagent.prompt.tokens import estimate
@@ -172,7 +173,7 @@ def _texts(repository: Path, name: str, blobs: dict[str, str | None]) -> dict[st
         given.read(1)
         paths = [path for path, each in ids.items() if each == blob]
         decoded = data.decode("utf-8", "replace")
-        refused = any(map(eligible.why_not_named, paths)) or eligible.why_not_text(decoded)
+        refused = any(map(wanted_files.why_not_named, paths)) or wanted_files.why_not_text(decoded)
         blobs[blob] = None if refused else decoded
     return {path: text for path, blob in ids.items() if (text := blobs[blob]) is not None}
 

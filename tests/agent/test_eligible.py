@@ -1,6 +1,6 @@
 """Nothing goes out by a guess that a person would not attach."""
 
-from codingagent.context.eligible import why_not_named, why_not_text
+from codingagent.agent.wanted_files import why_not_named, why_not_text
 
 REFUSED = [
     (".env", b"A=1", "secret"),
