@@ -52,7 +52,8 @@ def check_no_edits(operation: CreateFile, old: str | None) -> None:
         return
     lines = text.split("\n")
     found = edit_markers.find_edits(lines, is_prose=is_prose)
-    if edit_markers.first_outside(lines, found) is not None and (
+    inside = {at for edit in found for at in range(edit.start, edit.end)}
+    if any(line.strip() for at, line in enumerate(lines) if at not in inside) and (
         old is None
         or syntax_check.parses(path, text) is True
         or edit_markers.has_edits(old, is_prose=is_prose)

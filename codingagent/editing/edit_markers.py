@@ -131,12 +131,6 @@ def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> b
     return not is_title
 
 
-def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:
-    """Return the index of the first line that has a word and belongs to no block; None: there is none."""
-    inside = {at for edit in edits for at in range(edit.start, edit.end)}
-    return next((at for at, line in enumerate(lines) if line.strip() and at not in inside), None)
-
-
 def _edit(
     lines: Sequence[str], opening: _Marker, middles: list[_Marker], closings: list[_Marker]
 ) -> MarkedEdit | None:

@@ -67,8 +67,6 @@ def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> Non
     found = edit_markers.find_edits(lines)
     said = [(edit.start, edit.end, edit.old, edit.new, edit.fault) for edit in found]
     assert said == [(1, 7, ("a", "b"), ("c",), ""), (8, 11, (), (), "")]
-    assert edit_markers.first_outside(lines, found) == 0
-    assert edit_markers.first_outside(lines[1:], edit_markers.find_edits(lines[1:])) is None
     assert edit_markers.has_edits("\n".join(lines))
 
 

@@ -19,7 +19,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import Note, blanks
 from codingagent.protocols.foreign import blocks, diff_operations, diffs
-from codingagent.protocols.foreign.blocks import Ending, Fence, Fences
+from codingagent.protocols.foreign.blocks import Ending, Fence, Fences, Headings, only
 from codingagent.protocols.foreign.diffs import Asked, DiffPart, FileDiff
 from codingagent.protocols.foreign.file_names import (
     Files,
@@ -30,7 +30,6 @@ from codingagent.protocols.foreign.file_names import (
     name_in,
     name_in_info,
 )
-from codingagent.protocols.foreign.headings import Headings, only
 from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
 from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem
