@@ -74,11 +74,10 @@ _IN_PART = lazy_pattern(r"(.+?)(?:::([^\s/\\]+)|:(\d{1,9}(?:-\d{1,9})?))")
 def attachable(
     workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
 ) -> tuple[dict[str, Attached], list[str]]:
-    """Return the files that some paths, folders or globs name; UsageError if one names none to be shown.
+    """Return the files that paths, folders or globs name, and what can't be shown, with the reason.
 
-    FILE:120-180 and FILE::name are parts of one. Matches that can't be shown come second, each with the
-    reason. The `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the
-    workspace. What the policy protects from reading must be named individually.
+    They are as the person wrote them: absolute, from `folder`, or from the workspace; FILE:120-180 and
+    FILE::name are parts. What the policy protects is named by itself. UsageError if one names none.
     """
     found: dict[str, Attached] = {}
     left_out: list[str] = []
@@ -300,10 +299,7 @@ class RankedFiles:
         return [file.path for file in self._ranked if file.path not in chosen][:_ASKED_FIRST]
 
     def show(self, room: int, *, is_anew: bool = False) -> str:
-        """Return the section of a request with the chosen parts; empty if nothing fits in its room.
-
-        If `is_anew`, for a chat that has nothing: files of which it has parts are left to another choice.
-        """
+        """Return the section with the chosen parts, or nothing; if `is_anew`, for a chat that has none."""
         # In steps: some words more or less in the request change nothing.
         most = room // _CHARACTERS_PER_TOKEN // _FEWEST_TOKENS * _FEWEST_TOKENS
         tokens, relied = min(self._wanted.tokens, most), ""

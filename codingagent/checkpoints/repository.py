@@ -102,10 +102,7 @@ class Store:
     def write_index(
         self, old: str, new: str, changes: Mapping[str, State | None], recent: Mapping[str, State] | None
     ) -> None:
-        """Write a commit's index, made from that of another one and the paths that differ.
-
-        With `recent`, note the metadata of all files as they are now, except of these.
-        """
+        """Write a commit's index from another one and the differences; `recent`: also note all metadata."""
         calls: dict[tuple[str, ...], Mapping[str, State | None]] = {}
         if changes:
             calls["update-index", "--add", "--replace", "-z", "--index-info"] = changes

@@ -15,10 +15,7 @@ F = TypeVar("F")
 
 
 class Rule(Struct, Generic[F], frozen=True):
-    """A row of a table of rules by which a damaged answer is read: its function `run`, which the loop calls.
-
-    `name` is that on the help page `answers`; `said` goes into the result (`{…}` for what differs).
-    """
+    """A rule by which a damaged answer is read: its name on the help page, what is `said`, what is `run`."""
 
     name: str
     said: str
@@ -198,10 +195,7 @@ ROWS = (
 
 
 def is_escaped_throughout(text: str) -> bool:
-    """Return whether a text is escaped throughout, with nothing that an escaping chat would not write.
-
-    A bare `_`, `[`, `]` or a backslash before a letter (LaTeX, "\\n") did not pass through such a chat.
-    """
+    """Return whether all that a chat escapes is escaped, and no bare `_`, bracket or "\\n" is there."""
     pairs = ESCAPE.findall(text)
     rest = ESCAPE.sub("", text)
     return any(c in "_[]" for c in pairs) and "\\" not in rest and not _BARE_INLINE.search(rest)

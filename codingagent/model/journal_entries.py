@@ -217,11 +217,7 @@ class ContentChange(Struct, frozen=True):
 
 
 class OperationStarted(Tagged, frozen=True, tag="operation_started"):
-    """An operation is about to change something.
-
-    One that changes files carries each change, and the event that is true once all are made: a look at the
-    files settles a doubt. A command carries neither.
-    """
+    """An operation is about to change something: files, with the event that is then true, or by a command."""
 
     index: int
     kind: Kind = field(name="tag")

@@ -42,10 +42,7 @@ class Listing(Struct, frozen=True):
 def lines(
     listing: Listing, likely: Collection[str] = (), limit: int = 2_000, characters: int | None = None
 ) -> list[str]:
-    """Return the lines under `## Workspace Files`, of so many names and characters at most.
-
-    The `likely` files, the most important first, keep their names where there are too many.
-    """
+    """Return the lines of `## Workspace Files`, of so many names and characters, the `likely` first."""
     files, ignored = listing.files, listing.ignored
     left_out = [] if files else ["(empty workspace)"]
     if ignored.files:

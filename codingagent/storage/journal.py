@@ -1,8 +1,4 @@
-"""Append-only journal of each session (JSON Lines), and the other files of `sessions/`.
-
-`sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003 defines
-for other programs, and can be rebuilt from it. What the disk refuses raises WorkError.
-"""
+"""The journal of each session (JSON Lines), and `sessions/{id}.json` (specification 003), made from it."""
 
 import contextlib
 import json

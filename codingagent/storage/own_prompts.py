@@ -1,8 +1,4 @@
-"""Prompts that the person keeps: `prompts/NAME.md`, in the settings folder or in a repository.
-
-One of a repository, which an answer or a stranger may have written, is used only once the person has seen its
-text and agreed to it; agreed texts are recorded by digest, out of reach of answers.
-"""
+"""Prompts that the person keeps, and those of a repository, used once the person agreed to their text."""
 
 import contextlib
 import hashlib

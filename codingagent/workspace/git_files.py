@@ -150,10 +150,7 @@ class GitListing(Struct):
 def belonging(
     root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
 ) -> GitListing:
-    """Return the files that belong to a folder (a real path), but for the hidden paths below it.
-
-    `repositories` is how many nested ones are listed at once. GitError if git can't list the folder.
-    """
+    """Return the files of a folder (a real path) but the hidden ones; GitError if git can't list it."""
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
     while waiting:
