@@ -288,7 +288,7 @@ ctypes.c_void_p = type("Pointer", (), {"__init__": lambda self, n: setattr(self,
 sys.platform = "win32"
 box = Mailbox(Path(sys.argv[1]))
 inbox = Inbox(box.look, (), box.look_at_others)
-print([file.name for file in inbox._files()], inbox.complaints())
+print([file.name for file in inbox.files()], inbox.complaints())
 print(*(inbox.complaints(is_last_look=True) for _ in range(2)))
 """
 
