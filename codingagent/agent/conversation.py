@@ -144,17 +144,12 @@ class Conversation:
         self.write_due(self._execute(answer.reply))
         return True
 
-    def rehearsed(self, data: bytes, name: str = "") -> Iterator[Rehearsed]:
+    def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
-
-        `name` is that of its file, which may say which file of the workspace it is.
 
         Its file operations are done to copies of the files that it names; commands are only named, as what
         they do is not known. What depends on other files may be judged otherwise in the end.
         """
-        from codingagent.agent import downloads
-
-        data = downloads.as_answer([(name, data)], self._reader.files)
         answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")

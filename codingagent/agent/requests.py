@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context
-from codingagent.agent.file_views import DATA, Views, in_brief
+from codingagent.agent.context import DATA, Context, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import check_outcome, paths
 from codingagent.model import journal_entries as entries
@@ -308,9 +307,9 @@ class Requests:
             self.context.secrecy.mode,
             len(short),
             digest_of(short) if short else "",
+            tuple(filter(self.context.workspace.stays, material.listing.files)),
             *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
-        egress = replace(egress, kept=tuple(filter(self.context.workspace.stays, material.listing.files)))
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
         shown = tuple(entries.ShownFile(*each) for each in whole.items())

@@ -100,7 +100,7 @@ class Dialect(Struct, frozen=True):
 def tag_dialect(*, is_kept: bool = False) -> Dialect:
     """Return the dialect of tags; `is_kept`: the chat itself keeps the guide."""
     text, reminder = (
-        guide.in_place() if is_kept else guide.protocol_text(),
+        f"Guide {guide.mark()[:4]} of codingagent, which you keep." if is_kept else guide.protocol_text(),
         partial(_reminder, is_kept=is_kept),
     )
     return Dialect(text, _results, CONTINUE, reminder, "[DONE]")
