@@ -180,8 +180,10 @@ class Conversation:
             return name, data
         from codingagent.agent import downloads  # late: most answers are text
 
-        others = [(each, self._mailbox.read(each) or b"") for each in beside]
-        made = downloads.as_answer([(name, data), *others], self._reader.files)
+        others = {each: own for each in beside if (own := self._mailbox.read(each)) is not None}
+        if len(others) < len(beside):
+            raise UsageError("a file that came with it is too large")
+        made = downloads.as_answer([(name, data), *others.items()], self._reader.files)
         return (name, data) if made is data else (self._mailbox.replace([name, *beside], made), made)
 
     def _reject(self, name: str, objection: Objection) -> None:
