@@ -98,7 +98,7 @@ class AnswerReader:
             restored = tuple(map(_doubted, restored))
         items = tuple(reply.with_joined_edits(restored, cache(self._file_of)))
         lacks = session.terms.guide == "installed" and not session.is_asking and not found.is_joined
-        lacks = guide.mark_in(text) != guide.mark() if lacks and text else lacks and bool(session.lacks_guide)
+        lacks = guide.mark() not in text if lacks and text else lacks and bool(session.lacks_guide)
         return ReadAnswer(digest_of(data), text, replace(found, items=items), lacks)
 
     def parse(self, text: str) -> Reply:

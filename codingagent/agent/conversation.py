@@ -147,17 +147,12 @@ class Conversation:
         self._begin(self._mailbox.keep(data, self.session.session_id, self.session.sequence), answer)
         self.write_due(self._execute(answer.reply))
 
-    def rehearsed(self, data: bytes, name: str = "") -> Iterator[Rehearsed]:
+    def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
-
-        `name` is that of its file, which may say which file of the workspace it is.
 
         Its file operations are done to copies of the files that it names; commands are only named, as what
         they do is not known. What depends on other files may be judged otherwise in the end.
         """
-        from codingagent.agent import downloads
-
-        data = downloads.as_answer([(name, data)], self._reader.files)
         answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")
@@ -188,8 +183,10 @@ class Conversation:
             return name, data
         from codingagent.agent import downloads  # late: most answers are text
 
-        others = [(each, self._mailbox.read(each) or b"") for each in beside]
-        made = downloads.as_answer([(name, data), *others], self._reader.files)
+        others = {each: own for each in beside if (own := self._mailbox.read(each)) is not None}
+        if len(others) < len(beside):
+            raise UsageError("a file that came with it is too large")
+        made = downloads.as_answer([(name, data), *others.items()], self._reader.files)
         return (name, data) if made is data else (self._mailbox.replace([name, *beside], made), made)
 
     def _reject(self, name: str, objection: Objection) -> None:

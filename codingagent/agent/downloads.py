@@ -62,10 +62,6 @@ def as_answer(named: Sequence[tuple[str, bytes]], listed: Callable[[], Collectio
         return named[0][1]
     found = dict[str, bytes]()
     for name, data in named:
-        kind = documents.kind_of(data)
-        if documents.is_zip(data) or (kind is not None and not files().fits(_plain(name, files()))):
-            what, how = kind or ("an archive", "give it alone")
-            raise UsageError(f"{paths.shown(name)} is {what}, not plain text: {how}")
         path = _path_of(name, data, files())
         if found.setdefault(path, data) != data:
             raise UsageError(f"{paths.shown(path)} came twice, and differs: keep the one that is meant")
@@ -135,9 +131,8 @@ def opened(data: bytes, paths_known: Collection[str]) -> tuple[bytes, list[Downl
         raise UsageError("there is no file in the zip")
     lines = "\n".join(_text_of(each.data) or "" for each in lists).splitlines()
     gone = [named[1] for line in lines if (named := _LISTED.fullmatch(line)) is not None]
-    is_ours = data.endswith(_AS_NAMED)
-    head = "" if is_ours else _shared([each.path for each in found] or gone, files)
-    if head:
+    below = [] if data.endswith(_AS_NAMED) else [each.path for each in found] or gone
+    if head := _shared(below, files):
         notes.append(f"the folder {paths.shown(head)} of the zip is none of the workspace: it was taken off")
     found += [Download(path, b"", is_gone=True) for path in gone]
     whole = [replace(each, path=each.path.removeprefix(head)) for each in found]

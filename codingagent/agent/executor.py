@@ -5,8 +5,7 @@ import contextlib
 from typing import assert_never
 
 from codingagent.agent import file_operations, placeholders, run_command
-from codingagent.agent.context import Context
-from codingagent.agent.file_views import Views
+from codingagent.agent.context import Context, Views
 from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.errors import OperationError
 from codingagent.model import documents, encoding, events, operations, paths, plain_text

@@ -64,7 +64,8 @@ def start_session(
         session_id = secrets.token_hex(4)
     terms = kept_policy(settings), settings.sandbox, settings.network, protocol, settings.check
     shown = settings.context, settings.never_choose, settings.conventions, settings.secrets
-    record = SessionStarted(session_id, task, str(opened.root), now(), *terms, *shown, wants, settings.guide)
+    guide = settings.guide if protocol == "tags" else "whole"  # the other guide is never kept
+    record = SessionStarted(session_id, task, str(opened.root), now(), *terms, *shown, wants, guide)
     home.sessions.begin(session_id, record)
     keep_terms(home.root, record)
     session = fold(None, record)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context
-from codingagent.agent.file_views import DATA, Views, in_brief
+from codingagent.agent.context import DATA, Context, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import check_outcome, paths
 from codingagent.model import journal_entries as entries
@@ -302,7 +301,6 @@ class Requests:
             lines[part.file.path] = (min(part.shown), max(part.shown))
         lines |= {path: (1, 0) for path in whole if path not in lines}  # in events as JSON, some
         data, short = (each.encode("utf-8", "replace") for each in (text, brief))
-        sizes, short_sizes = ((len(each), tokens.estimate(each)) for each in (text, brief))
         egress = entries.Egress(
             len(data),
             digest_of(data),
@@ -311,9 +309,8 @@ class Requests:
             self.context.secrecy.mode,
             len(short),
             digest_of(short) if short else "",
-            *sizes,
-            *short_sizes,
             tuple(filter(self.context.workspace.stays, material.listing.files)),
+            *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
         )
         parts = tuple(part.file.path for part in chosen if not part.is_whole)
         beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from codingagent.agent.context import may_read
-from codingagent.agent.file_views import Views
+from codingagent.agent.context import Views, may_read
 from codingagent.agent.spelling import Spellings
 from codingagent.context import choose, rank, show
 from codingagent.context.blocks import lines_meant

@@ -125,10 +125,10 @@ def _advice(file: InboxFile) -> str:
         return f"{name} in the inbox is empty: save the answer again"
     if (kind := documents.kind_by_name(name)) is not None:
         return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
-    if file.is_held and name.lower().endswith(".zip"):
-        return f"{name} in the inbox is not a whole zip: if nothing writes it any more, save it again"
     if file.is_held:
-        return f"{name} in the inbox is still open in another program: close it there"
+        is_zip = name.lower().endswith(".zip")
+        how = "not a whole zip: save it again" if is_zip else "still open in another program: close it there"
+        return f"{name} in the inbox is {how}"
     return f"{name} in the inbox has no extension: rename it to {name}.txt"
 
 

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from codingagent.agent.context import Context
+from codingagent.agent.context import Context, Views
 from codingagent.agent.executor import Executor
-from codingagent.agent.file_views import Views
 from codingagent.agent.plan import OperationRequest
 from codingagent.agent.wanted_files import RankedFiles, Wanted
 from codingagent.checkpoints.undo import changed_in, history_of

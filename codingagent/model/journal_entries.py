@@ -123,13 +123,13 @@ class Egress(Struct, frozen=True):
     secrets: str = ""
     short_size_bytes: int = 0
     short_digest: str = ""
+    kept: tuple[str, ...] = ()
+    """Files that the repository's rules keep from all chats."""
     characters: int = 0
     """Its length; the tokens are an estimate."""
     tokens: int = 0
     short_characters: int = 0
     short_tokens: int = 0
-    kept: tuple[str, ...] = ()
-    """Files that the repository's rules keep from all chats."""
 
 
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):

@@ -5,11 +5,10 @@ import re
 from functools import cache
 
 from codingagent.model.commands import BY_TAG, COMMANDS, TO, UNCHECKED, UNTIL, TagCommand
-from codingagent.model.patterns import lazy_pattern, text_at
+from codingagent.model.patterns import text_at
 
 _FOLDER = __file__.removesuffix("guide.py")
 _TAGS, _QUESTION = (text_at(f"{_FOLDER}{name}.txt").strip() for name in ("tags", "question"))
-_MARK = lazy_pattern(r"\[REPLY\b[^\]\n]{0,200}\bguide=\W?([0-9a-f]{8})\b")
 EXAMPLE = _TAGS.split("````")[1].strip()
 
 
@@ -27,13 +26,8 @@ def protocol_text() -> str:
 
 @cache
 def mark() -> str:
-    """Return what an answer by this version of the guide says of itself, where the chat keeps the guide."""
+    """Return what an answer by this version says of itself where the chat keeps it; no request has it."""
     return hashlib.sha256(protocol_text().encode()).hexdigest()[:8]
-
-
-def mark_in(text: str) -> str:
-    """Return the mark of the guide that an answer was written by; empty: none is in it."""
-    return found[1] if (found := _MARK.search(text)) else ""
 
 
 def kept_text() -> str:
@@ -43,11 +37,6 @@ def kept_text() -> str:
         f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: if PROTOCOL names"
         f" this guide, answer by it; what else it says goes first.\n\n{text}\n"
     )
-
-
-def in_place() -> str:
-    """Return the PROTOCOL section where the chat keeps the guide; its mark is left for the chat to tell."""
-    return f"Guide {mark()[:4]} of codingagent, which you keep."
 
 
 def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False, is_kept: bool = False) -> str:

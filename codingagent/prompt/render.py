@@ -100,7 +100,7 @@ class Dialect(Struct, frozen=True):
 def tag_dialect(*, is_kept: bool = False) -> Dialect:
     """Return the dialect of tags; `is_kept`: the chat itself keeps the guide."""
     text, reminder = (
-        guide.in_place() if is_kept else guide.protocol_text(),
+        f"Guide {guide.mark()[:4]} of codingagent, which you keep." if is_kept else guide.protocol_text(),
         partial(_reminder, is_kept=is_kept),
     )
     return Dialect(text, _results, CONTINUE, reminder, "[DONE]")
@@ -143,10 +143,8 @@ def render_short(
     since the last request, a line each; None: unknown.
     """
     # A question has a guide of its own, and so has what is done after questions.
-    is_known = session.is_asking != session.is_taught and session.lacks_guide in (
-        0,
-        *range(session.sequence - 1),
-    )
+    has_none = session.lacks_guide == session.sequence - 1 > 0
+    is_known = session.is_asking != session.is_taught and not has_none
     taught = dialect.guide
     if session.is_asking and session.is_taught:
         taught = (

@@ -69,6 +69,14 @@ def test_an_answer_by_no_guide_or_another_brings_it_whole(tmp_path: Path, mark: 
         assert WHOLE not in live.request()
 
 
+def test_the_guide_to_json_is_always_whole(tmp_path: Path) -> None:
+    with plain_session(tmp_path / "home", settings=Settings(guide="installed"), protocol="json") as live:
+        live.conversation.write_due()
+        live.answer('{"protocolVersion": "1.0", "type": "operations", "operations": []}')
+        assert "which you keep" not in live.request()
+        assert "has it whole" not in str(live.notices)
+
+
 def test_an_answer_by_the_guide_keeps_it_away(live: LiveSession) -> None:
     live.answer(reply(live, EDIT, guide.mark()))
     assert WHOLE not in live.request()
@@ -78,7 +86,7 @@ def test_an_answer_by_the_guide_keeps_it_away(live: LiveSession) -> None:
 def test_the_guide_that_is_kept_teaches_its_mark_and_nothing_else() -> None:
     text = guide.kept_text()
     assert text.replace(f' guide="{guide.mark()}"', "").endswith(f"{guide.protocol_text()}\n")
-    assert guide.mark_in(text) == guide.mark()
+    assert guide.mark() in text
     assert len(text) <= 8_000
 
 

@@ -14,19 +14,19 @@ from tests.helpers import LiveSession, command_line, plain_session
 from tests.rows import each_row
 
 KEPT = "the price is 4711"
-RULES = "# not ours to show\nprices/\n*.key\n!open.key\n"
+RULES = "# not ours to show\nprices/\n*.cost\n!open.cost\n"
 
 
 @pytest.fixture(name="live")
 def _live(tmp_path: Path) -> Iterator[LiveSession]:
     root = tmp_path / "home/workspace"
-    for name in ("prices/list.txt", "a.key", "deep/b.key", "open.key", "plain.txt"):
+    for name in ("prices/list.txt", "a.cost", "deep/b.cost", "open.cost", "plain.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("open\n" if name in ("open.key", "plain.txt") else f"{KEPT}\nx\n")
+        (root / name).write_text("open\n" if name in ("open.cost", "plain.txt") else f"{KEPT}\nx\n")
     (root / "link.txt").symlink_to("prices/list.txt")
     (root / ".codingagent").mkdir()
     (root / ".codingagent/leave").write_text(RULES)
-    task = "what is in prices/list.txt, a.key and link.txt? the price"
+    task = "what is in prices/list.txt, a.cost and link.txt? the price"
     with plain_session(tmp_path / "home", task, settings=Settings(context=8_000)) as live:
         live.conversation.write_due()
         yield live
@@ -39,33 +39,33 @@ def reads(path: str) -> str:
 @each_row(
     "asked",
     [
-        *map(reads, ("prices/list.txt", "a.key", "deep/b.key", "link.txt", "prices/../a.key")),
+        *map(reads, ("prices/list.txt", "a.cost", "deep/b.cost", "link.txt", "prices/../a.cost")),
         reads("prices/*"),
-        reads("**/*.key"),
-        '[EDIT_FILE path="a.key"]\n<<<<<<< SEARCH\nnone\n=======\ny\n>>>>>>> REPLACE\n[/EDIT_FILE]\n',
-        '[EDIT_FILE path="a.key"]\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n[/EDIT_FILE]\n',
-        '[MOVE_FILE path="a.key" to="a.txt"]\n',
+        reads("**/*.cost"),
+        '[EDIT_FILE path="a.cost"]\n<<<<<<< SEARCH\nnone\n=======\ny\n>>>>>>> REPLACE\n[/EDIT_FILE]\n',
+        '[EDIT_FILE path="a.cost"]\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n[/EDIT_FILE]\n',
+        '[MOVE_FILE path="a.cost" to="a.txt"]\n',
     ],
 )
 def test_it_is_not_sent_whatever_an_answer_asks(live: LiveSession, asked: str) -> None:
     assert KEPT not in live.request()
     live.answer(asked)
     assert KEPT not in live.request()
-    assert (live.workspace / "a.key").read_text() == f"{KEPT}\nx\n"
+    assert (live.workspace / "a.cost").read_text() == f"{KEPT}\nx\n"
 
 
 def test_what_is_not_named_is_sent(live: LiveSession) -> None:
-    live.answer(reads("*.key"))
-    assert "--- open.key" in live.contents()
+    live.answer(reads("*.cost"))
+    assert "--- open.cost" in live.contents()
 
 
 def test_it_is_not_attached_and_what_is_not_named_goes(live: LiveSession) -> None:
     root, policy = live.home.root, PRESETS["standard"]
-    named = [str(live.workspace / "a.key")]
+    named = [str(live.workspace / "a.cost")]
     with pytest.raises(UsageError, match="never leaves this machine"):
         factory.attached(root, live.workspace, named, policy, lambda _: None)
-    found = factory.attached(root, live.workspace, [str(live.workspace / "*.key")], policy, lambda _: None)
-    assert list(found) == ["open.key"]
+    found = factory.attached(root, live.workspace, [str(live.workspace / "*.cost")], policy, lambda _: None)
+    assert list(found) == ["open.cost"]
 
 
 def test_an_answer_can_not_change_the_rules_unasked(live: LiveSession) -> None:
@@ -75,14 +75,14 @@ def test_an_answer_can_not_change_the_rules_unasked(live: LiveSession) -> None:
 
 def test_the_log_names_what_was_kept(live: LiveSession) -> None:
     done = command_line(live.home.root, "log", "--egress")
-    assert "never sent (.codingagent/leave): a.key, deep/b.key, prices/list.txt, link.txt" in done.stdout
+    assert "never sent (.codingagent/leave): a.cost, deep/b.cost, prices/list.txt, link.txt" in done.stdout
 
 
 def test_a_program_gets_it_no_more_than_a_chat(live: LiveSession) -> None:
     message = {
         "protocolVersion": "1.0",
         "type": "operations",
-        "operations": [{"type": "readFile", "path": "a.key"}],
+        "operations": [{"type": "readFile", "path": "a.cost"}],
     }
     (live.home.root / "message.json").write_text(json.dumps(message))
     done = command_line(live.home.root, "run", str(live.home.root / "message.json"))

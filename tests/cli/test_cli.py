@@ -403,11 +403,7 @@ def test_once_with_nothing_there_writes_nothing(waiting: Path, capsys: pytest.Ca
             ),
         ),
         ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
-        (
-            "reply.zip",
-            b"PK\3\4",
-            "reply.zip in the inbox is not a whole zip: if nothing writes it any more, save it again",
-        ),
+        ("reply.zip", b"PK\3\4", "reply.zip in the inbox is not a whole zip: save it again"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_named_with_what_to_do(

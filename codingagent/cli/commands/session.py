@@ -96,7 +96,7 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
         home.lock.held(screen.remark),
         opened(home, state, screen, executes=False) as shared,
     ):
-        for each in shared.conversation.rehearsed(data, file.name):
+        for each in shared.conversation.rehearsed(data):
             if json:
                 write_json_line(sys.stdout, {"kind": "rehearsed", **to_builtins(each)})
                 continue

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from msgspec import Struct
 
@@ -328,15 +326,10 @@ def _whole(name: str) -> str:
 
 
 def _files_in(text: str) -> list[Path]:
-    """Return the files that a line names, and nothing else, as a file manager drops them.
-
-    A relative path is words: it means a file of the workspace.
-    """
+    """Return the files that a line names, as a file manager drops them; a relative path is words."""
     found = list[Path]()
     with contextlib.suppress(ValueError):
-        for word in programs.split(text):
-            path = url2pathname(urlsplit(word).path) if word.startswith("file://") else word
-            found.append(Path(path).expanduser())
+        found += [Path(word).expanduser() for word in programs.split(text)]
     return found if all(each.is_absolute() and each.is_file() for each in found) else []
 
 

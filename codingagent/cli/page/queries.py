@@ -40,7 +40,6 @@ from codingagent.workspace.workspace import Workspace
 _SHOWN_BYTES = 400_000
 _BESIDE_BYTES = 64 * 2**20
 _CHARACTERS_PER_TOKEN = 4
-_DIGITS = 12
 
 
 class PageState:
@@ -241,12 +240,7 @@ async def tried(desk: PageState, check: str) -> Tried:
 
 
 def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], sizes: list[str]) -> bytes:
-    """Return the answer in what was pasted, or in dropped files: their bytes follow one another.
-
-    UsageError says what can't be taken.
-    """
-    if not all(each.isdecimal() and len(each) < _DIGITS for each in sizes) or len(names) != len(sizes):
-        raise UsageError("each file needs its name and its size")
+    """Return the answer in what was pasted, or in dropped files, one after another; UsageError: none is."""
     ends = [*accumulate(map(int, sizes[:-1])), len(body)]
     parts = [body[start:end] for start, end in pairwise((0, *ends))]
     with _workspace(desk, Path(session.workspace)) as workspace:
@@ -267,8 +261,6 @@ def refuse_other(data: bytes, session: Session) -> None:
 
 def looks_like_answer(data: bytes, session: Session) -> bool:
     """Return whether a text says that it answers the session, or asks for something and names no other."""
-    if documents.is_zip(data):
-        return True
     text = tag_blocks.fold_line_ends(typed_text(data, "replace"))
     header = transcript.last_header(text)
     if header is not None:
