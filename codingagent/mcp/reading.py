@@ -81,17 +81,25 @@ class ToolReader:
 
     def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
         """Return the lines of files, of globs too, from a first to a last one; None: all."""
-        shown, faults, executor = list[file_contents.FileView](), list[str](), Executor(self._context)
+        wanted, faults, executor = dict[str, None](), list[str](), Executor(self._context)
+        shown = list[file_contents.FileView]()
         if len(asked_for) > _PATHS:
             raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
         for asked in asked_for:
             try:
                 event = executor.plan(OperationRequest(0, ReadFile(paths.workspace_path(asked), first, last)))
                 if isinstance(event, FileRequested):
-                    shown += (self._views.view(each, first, last) for each in event.paths)
+                    wanted |= dict.fromkeys(event.paths)
                     faults += event.notes
                 else:
                     faults.append(f"'{paths.shown(asked)}': {getattr(event, 'reason', 'refused')}")
+            except OperationError as fault:
+                faults.append(fault.reason)
+        for path in wanted:
+            try:
+                view = self._views.view(path, first, last)
+                shown += [view] * (not view.beside_bytes)
+                faults += [f"File '{paths.shown(path)}' is a picture or a document"] * bool(view.beside_bytes)
             except OperationError as fault:
                 faults.append(fault.reason)
         if not shown:

@@ -15,10 +15,11 @@ RANGE = [{"start_line": 2, "end_line": 2, "replace": ""}]
 
 # In their order: a tool, its arguments, and what its result says.
 CALLS: list[tuple[str, dict[str, object], str]] = [
-    ("list_files", {}, r"  a\.txt \(6 bytes\)$"),
+    ("list_files", {}, r"  a\.txt \(6 bytes\)"),
     ("read_files", {"paths": ["a.txt"]}, r"^--- a\.txt ---\na\nb\nc\n--- end a\.txt ---$"),
     ("read_files", {"paths": ["*.txt"], "start_line": 2, "end_line": 2}, r"lines 2-2 of 3\) ---\nb\n---"),
     ("read_files", {"paths": ["no.txt"]}, "^FAILED .*not found"),
+    ("read_files", {"paths": ["*", "a.png"]}, r"^--- a\.txt.*'b\.bin' is not text.*'a\.png' is a picture"),
     ("edit_file", {"path": "a.txt", "edits": BOTH}, "^Edited 'a.txt'"),
     ("edit_file", {"path": "a.txt", "edits": RANGE}, "removed"),
     (
@@ -48,6 +49,8 @@ CALLS: list[tuple[str, dict[str, object], str]] = [
 @pytest.mark.parametrize("era", ERAS)
 def test_each_tool_does_what_it_says(tmp_path: Path, era: str) -> None:
     (tmp_path / "a.txt").write_text("a\nb\nc\n")
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (tmp_path / "b.bin").write_bytes(bytes(range(256)))
 
     async def work(tools: Tools) -> None:
         for tool, arguments, wanted in CALLS:
