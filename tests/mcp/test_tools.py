@@ -124,8 +124,17 @@ def test_a_client_goes_on_with_a_session(tmp_path: Path) -> None:
         await tools("read_files", paths=["a"], session=ids[0])
         assert "Replaced" in await tools("write_file", **write)
         assert (await tools("diff", session="00000000")).startswith("FAILED no session 00000000")
+        own = await tools.session()
+        for words, told in (
+            (("close", own), "Created 'c'"),
+            (("delete", own, "--yes"), "FAILED no session"),
+            (("list",), "Created 'c'"),
+        ):
+            assert not run_here(*words, folder=tmp_path).returncode
+            assert told in await tools("write_file", path="c", content="")
+            (tmp_path / "c").unlink(missing_ok=True)
 
     ids: list[str] = []
     talk(server_at(tmp_path), begin)
     talk(server_at(tmp_path), go_on, ERAS[1])
-    assert run_here("list", folder=tmp_path).stdout.count("over MCP") == 1
+    assert run_here("list", folder=tmp_path).stdout.count("over MCP") == 2
