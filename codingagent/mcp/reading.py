@@ -1,8 +1,6 @@
 """What tools read: files, lists, searches, the parts for a task, changes. Nothing of it is journalled."""
 
-import json
-import re
-import sys
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +9,11 @@ from codingagent.agent.executor import Executor
 from codingagent.agent.plan import OperationRequest
 from codingagent.agent.wanted_files import RankedFiles, Wanted
 from codingagent.checkpoints.undo import changed_in, history_of
-from codingagent.errors import OperationError, WorkError
+from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.events import FileRequested
 from codingagent.model.operations import ReadFile
-from codingagent.model.plain_text import clip_middle, one_line
-from codingagent.process.runner import run_tool
+from codingagent.model.plain_text import clip_middle
 from codingagent.prompt import file_contents, file_list
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols import calls
@@ -24,15 +21,7 @@ from codingagent.storage.homes import Home
 
 # What one result shows at most, and what a search looks through.
 _CHARACTERS, _LINE_CHARACTERS, _LINES = 60_000, 300, 200
-_PATHS, _FILE_BYTES, _SEARCHED_BYTES = 100, 2**20, 2**26
-# A pattern can take forever, and nothing but the end of its process stops it.
-_PATTERN_S = 10
-_SEARCH = """\
-import json, re, sys
-pattern, texts = json.load(sys.stdin)
-fits = re.compile(pattern).search
-json.dump([[n for n, line in enumerate(text.split("\\n"), 1) if fits(line)] for text in texts], sys.stdout)
-"""
+_PATHS, _FILE_BYTES = 100, 2**20
 
 
 class ToolReader:
@@ -56,7 +45,7 @@ class ToolReader:
             case "read_files":
                 return self.files(call.paths, call.start_line or None, call.end_line or None)
             case "search":
-                return self._search(call)
+                return self._search(call.text, call.glob)
             case "context":
                 return self._for_task(call.task)
             case _:
@@ -91,17 +80,25 @@ class ToolReader:
 
     def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
         """Return the lines of files, of globs too, from a first to a last one; None: all."""
-        shown, faults, executor = list[file_contents.FileView](), list[str](), Executor(self._context)
+        wanted, faults, executor = dict[str, None](), list[str](), Executor(self._context)
+        shown = list[file_contents.FileView]()
         if len(asked_for) > _PATHS:
             raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
         for asked in asked_for:
             try:
                 event = executor.plan(OperationRequest(0, ReadFile(paths.workspace_path(asked), first, last)))
                 if isinstance(event, FileRequested):
-                    shown += (self._views.view(each, first, last) for each in event.paths)
+                    wanted |= dict.fromkeys(event.paths)
                     faults += event.notes
                 else:
                     faults.append(f"'{paths.shown(asked)}': {getattr(event, 'reason', 'refused')}")
+            except OperationError as fault:
+                faults.append(fault.reason)
+        for path in wanted:
+            try:
+                view = self._views.view(path, first, last)
+                shown += [view] * (not view.beside_bytes)
+                faults += [f"File '{paths.shown(path)}' is a picture or a document"] * bool(view.beside_bytes)
             except OperationError as fault:
                 faults.append(fault.reason)
         if not shown:
@@ -111,42 +108,39 @@ class ToolReader:
         self.whole |= {view.path: view.digest for view, fits in zip(shown, is_whole, strict=True) if fits}
         return self._hide("\n".join((text.removesuffix("\n"), *faults)))
 
-    def _search(self, call: Any) -> str:
-        """Return the lines that fit, of texts without secrets: no search can guess what is hidden."""
-        workspace, texts, room = self._context.workspace, dict[str, str](), _SEARCHED_BYTES
-        files = self._matching(call.glob).files
-        for path, data in workspace.read_each(path for path in sorted(files) if files[path]):
-            room -= len(data)
-            if len(data) <= _FILE_BYTES and room >= 0 and b"\0" not in data:
-                decoded = workspace.text(path, data)
-                texts |= {} if decoded is None else {path: decoded.text}
-        # Capitals count where there are any.
-        plain = f"(?i){re.escape(call.text)}" if call.text.islower() else re.escape(call.text)
-        pattern = call.text if call.is_regex else plain
-        hidden = {path: self._views.view(path, None, None).text for path in self._numbers(pattern, texts)}
-        found = list[str]()
-        for path, numbers in self._numbers(pattern, hidden).items():
-            lines, name = hidden[path].split("\n"), file_list.shown_path(path)
-            found += (f"{name}:{number}: {lines[number - 1][:_LINE_CHARACTERS]}" for number in numbers)
-        more = [f"… {len(found) - _LINES} more lines: narrow the search"] * (len(found) > _LINES)
-        more += ["… not all files were searched: give a narrower glob"] * (room < 0)
-        return "\n".join((*found[:_LINES], *more)) or "no line fits"
+    def _search(self, text: str, glob: str) -> str:
+        """Return the lines that have a text, of files without secrets: no search can guess what is hidden.
 
-    def _numbers(self, pattern: str, texts: dict[str, str]) -> dict[str, list[int]]:
-        """Return the numbers of the lines that fit, by path; OperationError if the pattern is none."""
-        data = json.dumps([pattern, [*texts.values()]]).encode()
-        try:
-            done = run_tool([sys.executable, "-I", "-c", _SEARCH], {}, data, _PATTERN_S)
-        except WorkError as fault:
-            raise OperationError("The pattern takes too long", advice="; write a simpler one") from fault
-        if done.returncode:
-            why = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise OperationError(f"The pattern can't be used: {one_line(why, 200)}")
-        pairs = zip(texts, json.loads(done.stdout), strict=True)
-        return {path: numbers for path, numbers in pairs if numbers}
+        Its parts between `*` stand in the line in their order, so that no pattern takes long.
+        """
+        is_small, found = text.islower(), list[str]()
+        parts = [part for part in text.split("*") if part]
+        for path, data in self._context.workspace.read_each(sorted(self._matching(glob).files)):
+            if len(data) > _FILE_BYTES or len(found) > _LINES:
+                continue
+            # To hide secrets takes long. A name of one stands in no file; other letters have other bytes.
+            is_plain, held = text.isascii() and "SECRET-" not in text, data.lower() if is_small else data
+            if is_plain and not all(part.encode() in held for part in parts):
+                continue
+            with contextlib.suppress(OperationError):  # no text
+                lines = self._views.view(path, None, None).text.split("\n")
+                for number, line in enumerate(lines, 1):
+                    if _has_in_order(line.lower() if is_small else line, parts):
+                        found.append(f"{file_list.shown_path(path)}:{number}: {line[:_LINE_CHARACTERS]}")
+        more = ["… more lines have it: narrow the search"] * (len(found) > _LINES)
+        return "\n".join((*found[:_LINES], *more)) or "no line has it"
 
     def _for_task(self, task: str) -> str:
         context, workspace, listing = self._context, self._context.workspace, self._matching("**")
         wanted = Wanted(task, context.settings.context or 8_000, context.settings.never_choose, asks=True)
         ranked = RankedFiles(workspace, context.policy, listing, wanted, workspace.history(), self._hide)
         return ranked.show(_CHARACTERS) or "no file stands out: list_files, or search"
+
+
+def _has_in_order(line: str, parts: Sequence[str]) -> bool:
+    at = 0
+    for part in parts:
+        if (found := line.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    return bool(parts)

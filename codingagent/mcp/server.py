@@ -136,7 +136,8 @@ class ToolServer:
             raise
         told = waiting.result()
         if session.has_failed:
-            self._sessions.pop(call.session, session).close()
+            self._sessions = {name: each for name, each in self._sessions.items() if each is not session}
+            session.close()
         else:
             self._sessions.setdefault(session.session_id, session)
         if told.asked is not None and exchange.asks_again:

@@ -79,7 +79,7 @@ class ToolSession:
 
     def __init__(self, place: ToolPlace, session_id: str, client: str) -> None:
         self._place, self.session_id = place, session_id
-        self._stack = contextlib.ExitStack()
+        self._stack, self._is_gone = contextlib.ExitStack(), False
         self._hide: Callable[[str], str] = lambda text: text
         self._thread = ThreadPoolExecutor(1, "session")
         self._begun = self._thread.submit(self._begin, client)
@@ -91,8 +91,8 @@ class ToolSession:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it could not be begun, or found: each of its calls says why."""
-        return self._begun.done() and self._begun.exception() is not None
+        """Whether it could not be begun, or is gone: its last call says why, and it takes no other."""
+        return self._is_gone or (self._begun.done() and self._begun.exception() is not None)
 
     def cancel(self) -> None:
         """End the command that runs, if any."""
@@ -123,12 +123,13 @@ class ToolSession:
                 self._work.conversation.write_due()
 
     def _open(self) -> None:
+        self._is_gone = True  # unless it is opened again
         self._stack.close()
         session = self._home.sessions.load(self.session_id)
         person, settings = Person(self._show, self._ask), self._place.kept(self._home, session)
         self._work = work = self._stack.enter_context(session_in(self._home, session, settings, person))
         self._stack.callback(lambda: self._home.sessions.mend_document(work.context.log.session))
-        self._reader, self._hide = ToolReader(work.context), work.context.secrecy.hide
+        self._reader, self._hide, self._is_gone = ToolReader(work.context), work.context.secrecy.hide, False
 
     @property
     def _state(self) -> Session:
@@ -199,6 +200,8 @@ class ToolSession:
         """Finish what is unfinished; a question of another call is withdrawn."""
         if self._state.is_awaiting_approval and withdraws:
             self._work.conversation.answer(None, _WENT_ON)
+        if self._state.is_complete:  # the person closed it, and its client goes on
+            self._work.requests.reopen()
         if self._state.phase is not Phase.AWAITING_ANSWER:
             self._work.conversation.recover()
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +15,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
+from codingagent.cli.commands.page import listening_on
 from tests.helpers import run_here
 from tests.mcp.clients import ERAS, Tools, talk
 from tests.rows import each_row
@@ -96,6 +98,28 @@ def test_clients_share_the_servers_session_and_may_name_another(tmp_path: Path) 
             talk(at(server), work, era)
     assert len(set(ids)) == 1
     assert "1 ok" in run_here("show", folder=tmp_path).stdout
+
+
+def test_a_small_answer_is_sent_at_once() -> None:
+    """The system does not hold its pieces back, here and on the page: that cost 40 ms each."""
+
+    async def held_back() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def accepted(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            own = writer.get_extra_info("socket")
+            found.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = listening_on(0)
+        async with await asyncio.start_server(accepted, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            sent_at_once = await found
+            writer.close()
+            await writer.wait_closed()
+        return sent_at_once
+
+    assert asyncio.run(held_back())
 
 
 def test_many_calls_at_once(server: tuple[int, str]) -> None:
