@@ -2,10 +2,11 @@
 
 Without an index or a parser: how often the task's words occur in a file and in its path, how much of the
 file's own name its first line says, and which files past commits changed. Each signal ranges from 0 to 1. The
-weights were fitted on histories of real repositories; endings of words, imports and files changed together
-added nothing worth their code, nor did the names in the best blocks as words of a second round.
+weights were fitted on histories of real repositories; imports and files changed together added nothing worth
+their code, nor did the names in the best blocks as words of a second round.
 """
 
+import functools
 import math
 import re
 import unicodedata
@@ -49,6 +50,10 @@ _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
 _PATH_LIKE = lazy_pattern(r"(?<![\w.])\.?\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
+# Four letters before it are enough of a root.
+_ENDING = lazy_pattern(
+    r"(?<=\w{4})(?:at(?:ions?|ors?)|ings?|ers?|ions?|ments?|it(?:y|ies)|ies|[ai]ble|e[ds]|ly|al|e)$"
+)
 _AS_CODE = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
     r"|((?<![\w-])--?[a-z][\w-]+|(?<!\w)\w+(?:[._-]\w+)+|(?<![a-z])[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*"
@@ -75,6 +80,8 @@ class Query(Struct, frozen=True):
 
     task: str
     words: Mapping[str, float]
+    roots: tuple[str, ...]
+    """The words without their endings, as they are looked for in files."""
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
     kinds: frozenset[str] = frozenset()
@@ -88,8 +95,8 @@ class Query(Struct, frozen=True):
         return by_check | dict.fromkeys(sorted(named_in(self.task, paths)), BY_TASK)
 
     def count(self, text: str) -> tuple[int, ...]:
-        """Return how often each word occurs in a text in lower case, inside longer words too."""
-        return tuple(map(text.count, self.words))
+        """Return how often each word's root occurs in a text in lower case, inside longer words too."""
+        return tuple(map(text.count, self.roots))
 
     def count_parts(self, text: str) -> tuple[int, ...]:
         """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
@@ -139,7 +146,7 @@ def query(task: str, check: str = "") -> Query:
     found |= {each: found[each] * _KIND for each in found if each in _WORDS["of kinds"]}
     best = dict(islice(found.items(), _WORDS_LIMIT))
     exact = frozenset(each for each in said if len(each) > 2)
-    return Query(task, best, exact, kinds, check)
+    return Query(task, best, tuple(map(_root, best)), exact, kinds, check)
 
 
 def look(asked: Query, path: str, text: str) -> Row:
@@ -161,7 +168,7 @@ def rank(
     told = [asked.count_parts(commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
-    names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
+    names = [{*map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))} for path in paths]
     own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = {**near, **asked.named(paths)}
@@ -176,9 +183,9 @@ def rank(
             score += _ASIDE
         if not log and (text or name):
             score += _SIZE * math.log1p(row.size) / largest
-        held = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
+        held = {word: count for word, count in zip(asked.roots, row.counts, strict=True) if count}
         changed_s = log[last[path]].at_s if path in last else None
-        named_so = [f'"{word}"' for word, count in zip(asked.words, counts, strict=True) if count]
+        named_so = [f'"{word}"' for word, count in zip(asked.roots, counts, strict=True) if count]
         reasons = (f"its path has {', '.join(named_so[:_WORDS_TOLD])}",) * bool(named_so)
         reasons += (_LIKE,) * (alike.get(path, 0.0) >= _MUCH_ALIKE)
         ranked.append(Ranked(path, score, held, changed_s, named.get(path, ""), reasons))
@@ -250,6 +257,12 @@ def said_shares(names: Sequence[set[str]], said: Container[str]) -> list[float]:
 def parts_of(name: str) -> set[str]:
     """Return the parts of a compound name, in lower case."""
     return {part.lower() for part in _PART.findall(name) if len(part) > 2}
+
+
+@functools.lru_cache(maxsize=10_000)
+def _root(word: str) -> str:
+    """Return a word without its ending: "cleaner", "cleaning" and "cleaned" are "clean"."""
+    return _ENDING.sub("", word) if word.isalpha() else word
 
 
 def _alike(asked: Query, log: Sequence[PastCommit], told: Sequence[tuple[int, ...]]) -> dict[str, float]:

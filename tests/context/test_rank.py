@@ -61,6 +61,22 @@ def test_words_are_found_inside_longer_ones() -> None:
     assert cart.words == {"rate": 1, "cart": 1}
 
 
+def test_a_word_is_found_without_its_ending() -> None:
+    """Who asks for a cleaner means what cleans: in a text, a path, a file's own name; short words stay."""
+    rows = {
+        "a.py": "tree\n",
+        "by_clean_walk.py": "tree\n",
+        "cleaner.py": "tree\n",
+        "walk.py": "clean(tree)\n",
+    }
+    for word in ("cleaner", "cleaning", "cleaned", "clean"):
+        asked = query(f"The {word} fails")
+        found = rank(asked, [look(asked, path, text) for path, text in rows.items()])
+        order = [file.path for file in found]
+        assert order == ["walk.py", "cleaner.py", "by_clean_walk.py", "a.py"], word
+    assert query("The ring of bees").roots == ("ring", "bees")
+
+
 def test_the_first_line_counts_double() -> None:
     """A title says more than what follows it."""
     asked = query("Fix orders\n\nThe stock is a matter of its own")
