@@ -39,9 +39,7 @@ class Person(Struct, frozen=True):
     ask: Callable[[ApprovalAsked], Answer | None] = lambda _: None
     """Show a question; return None if nobody can answer."""
     approves_all: bool = False
-    """They approved everything in advance."""
     accepts_formats: bool = False
-    """Operations in other formats need no approval."""
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
     record: Tell = lambda _record, _session: None

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-from typing import assert_never
 
 from codingagent.agent import file_operations, placeholders, run_command
 from codingagent.agent.context import Context, Views
@@ -100,8 +99,6 @@ class Executor:
                 return events.MessageShown(operation.text)
             case operations.Finish():
                 return events.Finished(operation.summary)
-            case _:
-                assert_never(operation)
 
     def after_kill(self, started: OperationStarted) -> events.Event | None:
         """Return the outcome of an operation that a kill interrupted; None: it had not begun."""

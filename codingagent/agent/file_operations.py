@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,7 +47,6 @@ class _Change(Struct, frozen=True):
     path: str
     seen: Seen | None
     data: bytes | None
-    """None: there is no file any more."""
     before: str | None
     event: events.Event
 
@@ -76,8 +74,6 @@ def plan(context: Context, order: OperationRequest, operation: FileOperation) ->
             return _write(context, order, change, _data_at(context, path))
         case MoveFile():
             return _move(context, order, operation)
-        case _:
-            assert_never(operation)
 
 
 def _create(context: Context, order: OperationRequest, operation: CreateFile) -> Plan | events.Event:

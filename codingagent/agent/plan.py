@@ -58,7 +58,6 @@ class Plan(Struct, frozen=True):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
-    """How long a command may run."""
 
 
 def subject_of(operation: Operation) -> str:

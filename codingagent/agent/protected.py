@@ -35,7 +35,6 @@ _NO_GIT = "the checkpoints can't be read any more"
 _CLOSED = "permission denied"
 _UNHELD = "no checkpoint holds it; delete it if you do not want it"
 _Changes = Mapping[str, tuple[Change, str, str]]
-"""By path, a change and the checkpoints before and after it."""
 
 
 class Protection:

@@ -66,7 +66,6 @@ class Requests:
         self._changed = set[str]()
         """Files of which the request that is due shows what changed."""
         self.choice: tuple[str, ...] = ()
-        """The files that were chosen for the first request and the globs left out, as the person saw them."""
 
     @property
     def session(self) -> Session:

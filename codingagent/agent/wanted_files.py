@@ -229,17 +229,13 @@ class Wanted(Struct, frozen=True):
     task: str
     tokens: int
     leave_out: Collection[str] = ()
-    """Globs of the person."""
     near: Mapping[str, str] = {}
-    """Files that come first, and why."""
     already: Collection[str] = ()
-    """Files that are shown anyway."""
     check: str = ""
     """The person's command: what it names counts as named."""
     asks: bool = False
     """It is a question, which is not told how to edit."""
     is_taught: bool = False
-    """The chat has been told that."""
     is_anew: bool = False
     """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
     had: Callable[[FileView], Held | None] = lambda _: None

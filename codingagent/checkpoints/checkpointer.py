@@ -54,7 +54,6 @@ class WorkLayout(Struct, frozen=True):
     temporary: Path
     """What sandboxed commands see as /tmp."""
     store: Path | None
-    """It holds checkpoints."""
 
 
 def place_of(home: Home, session: Session) -> WorkLayout:

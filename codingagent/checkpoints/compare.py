@@ -38,7 +38,6 @@ class Notes(Struct, frozen=True):
     usual: tuple[int, int] = (stat.S_IFREG | 0o644, stat.S_IFREG | 0o755)
     """The most common mode of a non-executable and of an executable file, in all of a store."""
     unusual: Mapping[str, State] = field(default_factory=dict)
-    """Files with another mode."""
     left: tuple[LeftOut, ...] = ()
     tracked: tuple[str, ...] = ()
     """Paths that are covered though `left` names them or a folder above: the workspace's repository

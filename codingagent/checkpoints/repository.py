@@ -1,7 +1,6 @@
 """The private git directory for checkpoints, which no filter, hook or link of the workspace can influence."""
 
 import hashlib
-import itertools
 import os
 import shutil
 import time
@@ -15,6 +14,7 @@ from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
 from codingagent.model.patterns import text_at
+from codingagent.storage.atomic_write import free_name
 from codingagent.workspace import git_files
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
@@ -233,12 +233,6 @@ class Import(Struct):
 def names_of(data: bytes) -> list[str]:
     """Return the fields of what git says, in which each file of a repository has its real path."""
     return real(text_of(data)).split("\0")[:-1]
-
-
-def free_name(folder: Path, name: str) -> Path:
-    """Return a path in a folder that nothing has yet; the name holds {} for a number."""
-    every = (folder / name.format(number) for number in itertools.count(1))
-    return next(path for path in every if not os.path.lexists(path))
 
 
 def _read(path: Path) -> bytes:

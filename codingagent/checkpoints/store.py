@@ -24,12 +24,13 @@ from msgspec.structs import replace
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State
-from codingagent.checkpoints.repository import Import, Store, free_name, names_of
+from codingagent.checkpoints.repository import Import, Store, names_of
 from codingagent.checkpoints.repository_files import STORED, is_of_git, repository_files
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.paths import is_git_name, is_home_name
 from codingagent.policy.presets import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
+from codingagent.storage.atomic_write import free_name
 from codingagent.workspace import dirfd, git_files
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried

@@ -29,7 +29,6 @@ class UndoChoice(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """Only these files of the last turns that changed them, or these folders; empty: all."""
     force: bool = False
-    """Also undo what someone has changed since."""
 
 
 _UNCOVERED = "no checkpoint holds it: git ignores it, or it is too large"

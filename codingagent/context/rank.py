@@ -87,7 +87,6 @@ class Query(Struct, frozen=True):
     kinds: frozenset[str] = frozenset()
     """Whether it asks for tests ("test"), for documents ("doc")."""
     check: str = ""
-    """The person's command."""
 
     def named(self, paths: Collection[str]) -> dict[str, str]:
         """Return the paths that the task, or the check, names: they come first; and the reason."""
@@ -124,7 +123,6 @@ class Ranked(Struct, frozen=True):
     score: float
     words: Mapping[str, int] = {}
     changed_s: int | None = None
-    """In seconds since the epoch."""
     named: str = ""
     """Why it comes first; empty: it does not."""
     reasons: tuple[str, ...] = ()

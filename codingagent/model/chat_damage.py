@@ -42,7 +42,6 @@ class Damage(Enum):
 
 
 Channel = frozenset[Damage]
-"""The damage that the tags of an answer show."""
 
 UNHARMED: Channel = frozenset()
 

@@ -61,7 +61,6 @@ class FileText(Struct, frozen=True):
     text: str
     codec: str
     mark: bytes
-    """The byte-order mark, or empty."""
     others: tuple[str, ...] = ()
     """Encodings that it may have as well; "?": any."""
 

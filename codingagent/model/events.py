@@ -12,7 +12,6 @@ _Limit = Literal["time_limit", "output_limit", "process_limit", "memory_limit", 
 EndedBy = Literal["itself", "agent"] | _Limit
 """What ended a command; `agent`: the process that had started it was gone."""
 SKIPPED = ("skipped",)
-"""The rules of a check that the person skipped."""
 
 
 class Tagged(Struct, frozen=True, tag_field="kind"):
@@ -67,7 +66,6 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
     hunks: tuple[Hunk, ...]
     excerpt: str
     edits: int = 1
-    """How many consecutive edits led to this."""
     fault: str = ""
 
     @property
@@ -152,9 +150,7 @@ class CommandRan(_Noted, frozen=True, tag="command_ran"):
     limit: str = ""
     """The limit that ended it, in words with its unit; empty if it ended by itself."""
     stopped_processes: int = 0
-    """Those that it left running."""
     sandbox: str = "none"
-    """What confined it: `bwrap` or `none`."""
     has_network: bool = True
     stdout: str | None = None
     """With `stderr`, if they were kept apart: each as it came, cut at its end."""
@@ -168,7 +164,6 @@ class Interrupted(_Noted, frozen=True, tag="interrupted"):
 
     kind: Kind = field(name="tag")
     subject: str
-    """The command, or the path of the file."""
 
 
 class MessageShown(_Noted, frozen=True, tag="message_shown"):
@@ -188,7 +183,6 @@ class Refused(_Noted, frozen=True, tag="refused"):
     fact: str = field(name="reason")
     detail: str = ""
     subject: str = ""
-    """The path or the command, if known."""
     digest: str = ""
     """Of the file as the person changed it, if that is the reason: the next request shows it."""
     advice: str = ""
@@ -214,13 +208,9 @@ Event = _OfFiles | CommandRan | Interrupted | MessageShown | Finished | Refused 
 
 def succeeded(event: Event) -> bool:
     """Return whether the operation did what was asked; a command must exit with 0 by itself."""
-    match event:
-        case Refused() | Interrupted() | Denied():
-            return False
-        case CommandRan():
-            return event.exit_code == 0 and event.ended_by == "itself"
-        case _:
-            return True
+    if isinstance(event, CommandRan):
+        return event.exit_code == 0 and event.ended_by == "itself"
+    return not isinstance(event, Refused | Interrupted | Denied)
 
 
 def file_changes(made: Iterable[Event]) -> Changes:

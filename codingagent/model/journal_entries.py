@@ -45,13 +45,10 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     protocol: Protocol | Literal["calls"] = "tags"
     """`calls`: it has no chat; a client calls its tools."""
     check: str = ""
-    """The person's command that checks the work; empty: none."""
     context: int = 0
     """Tokens for files that are chosen from the task."""
     leave_out: tuple[str, ...] = ()
-    """Globs of files that are never chosen."""
     conventions: bool = False
-    """Requests show AGENTS.md, or a file like it."""
     secrets: str = ""
     """How secrets are protected; empty: as the settings say."""
     wants: Wants = "edits"
@@ -173,7 +170,6 @@ class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
 
 class CheckNamed(Tagged, frozen=True, tag="check_named"):
     command: str
-    """Another check of the person's; empty: none from now on."""
     at: str
 
 
@@ -238,7 +234,6 @@ class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
     event: Event
     at: str
     operation_id: str = ""
-    """The id that the answer gives it, if any."""
 
     @property
     def name(self) -> str:
@@ -294,7 +289,6 @@ class CheckpointTaken(Tagged, frozen=True, tag="checkpoint_taken"):
     before: bool
     name: str
     left_out: tuple[str, ...]
-    """What it does not hold, in words."""
     at: str
     uncovered: tuple[str, ...] = ()
     """Files that operations of the turn changed and that it does not hold."""
@@ -334,9 +328,7 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
     """The checkpoint of the workspace as it is now."""
     at: str
     force: bool = False
-    """Also undo what someone has changed again since."""
     files: tuple[str, ...] = ()
-    """Only these; empty: all."""
 
 
 class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
@@ -352,7 +344,6 @@ class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     failed: tuple[str, ...] = ()
     """Files that could not be restored; another undo does the rest."""
     is_void: bool = False
-    """Nothing could be restored: nothing is undone."""
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):

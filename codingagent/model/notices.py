@@ -22,7 +22,6 @@ class Waiting(Tagged, frozen=True, tag="waiting"):
     asks: bool = False
     """The last answer was only words, which probably expect words in return."""
     answered: bool = False
-    """These words answer a question of the person's."""
 
 
 class OutputCame(Tagged, frozen=True, tag="output_came"):
@@ -56,4 +55,3 @@ class Changes(Struct, frozen=True):
     can_undo: bool = False
     can_commit: bool = False
     last: int = 0
-    """The turn that an undo would undo."""

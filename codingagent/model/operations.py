@@ -34,7 +34,6 @@ class Kind(StrEnum):
     """A question after a command: keep what it changed, or put it back?"""
 
     ANSWER = "REPLY"
-    """The answer as a whole."""
     FILE = "FILE"
     SEARCH_REPLACE = "SEARCH/REPLACE"
     DIFF = "DIFF"
@@ -48,7 +47,6 @@ class EqualByMeaning(Struct, frozen=True):
     """Base of values that are equal when they mean the same, no matter how they came."""
 
     incidental: ClassVar[tuple[str, ...]]
-    """The fields that say how they came."""
 
     def _meaning(self) -> list[object]:
         names = self.__struct_fields__
@@ -86,7 +84,6 @@ class PathChange(Struct, frozen=True):
 Changes = tuple[PathChange, ...]
 """What an operation may change, or its event says it has: policy, record, undo and check ask for it."""
 EVERYWHERE = PathChange("", "anything")
-"""A command may change any path."""
 
 
 def moved(path: str, to: str, *, is_new: bool | None) -> Changes:
@@ -120,7 +117,6 @@ class CreateFile(EqualByMeaning, frozen=True):
 
 
 FileEnd = Literal["kept", "ended", "open"]
-"""How the last line of an edited file ends: as before, with a line end, without one."""
 
 
 class LineRange(Struct, frozen=True):
@@ -289,7 +285,6 @@ class RunCommand(Struct, frozen=True):
     cwd: str = "."
     variables: Mapping[str, str] = field(default_factory=dict)
     parts_streams: bool = False
-    """Keep stdout and stderr apart, and more of them."""
 
 
 class ShowMessage(Struct, frozen=True):

@@ -1,7 +1,6 @@
 """Word events, for the model and the person, as specification 003: `[OK] CREATE_FILE: Created 'a.cs'`."""
 
 import signal
-from typing import assert_never
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event, Hunk, succeeded
@@ -114,8 +113,6 @@ def result_of(event: Event, *, is_for_model: bool = True) -> tuple[str, str]:
         case events.Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
             return f"DENIED{subject}: {event.reason}", event.suggestion
-        case _:
-            assert_never(event)
 
 
 def _place_of(hunk: Hunk) -> str:

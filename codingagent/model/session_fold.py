@@ -7,7 +7,6 @@ was interrupted by a kill: `Session.started`.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import assert_never
 
 from msgspec.structs import force_setattr, replace
 
@@ -31,7 +30,6 @@ _REWRITTEN = {**_SAME, _AWAITING: _DUE}
 _WORK = {_EXECUTING: _EXECUTING, _APPROVAL: _EXECUTING}
 
 Changes = dict[str, object]
-"""Fields of a session, with their new values."""
 
 # By record: the phases in which it may come, and the phase after each. Others may come in any. The circle is
 # REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back.
@@ -229,8 +227,6 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"name": record.name}
         case entries.SessionStarted() | entries.RunStarted():
             raise ValueError("a second start of a session")
-        case _:
-            assert_never(record)
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Changes:

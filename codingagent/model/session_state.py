@@ -80,11 +80,8 @@ class CheckpointState(Struct, frozen=True):
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
     starts: AppendList[entries.OperationStarted] = NONE
-    """Operations begun since it was taken."""
     began: str = ""
-    """The one before the whole turn."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Those before and after each part of the turn."""
     latest: str = ""
     told: str = ""
     """The latest when the last request was written."""
@@ -119,9 +116,7 @@ class Session(Struct, frozen=True):
     unfinished: entries.OperationStarted | None = None
     results: AppendList[Event] = NONE
     ends: AppendList[entries.OperationEnded] = NONE
-    """The records of these results."""
     returned: int = 0
-    """Total characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     """Every path that the session created, changed or read."""
@@ -136,7 +131,6 @@ class Session(Struct, frozen=True):
     denied: frozenset[str] = frozenset()
     """What they denied a secret: nothing but their own answer to a later question allows it."""
     tier: str = ""
-    """What confined the last command."""
     checkpoints: CheckpointState = CheckpointState()
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
@@ -158,16 +152,12 @@ class Session(Struct, frozen=True):
     checked: Event | None = None
     """The outcome of the check in this turn or the last one; None: it was not run."""
     last_checked: Event | None = None
-    """The outcome of its last run after a turn."""
     is_failing: bool = False
     checked_by: str = ""
     checked_on: str = ""
     """The checkpoint of the files as they were when the check succeeded last; empty: there is none."""
     is_unchecked: bool = False
-    """An operation or an undo has changed a file since the last check.
-
-    After a check, commands count too: nothing shows what they did to files that no checkpoint holds.
-    """
+    """A file was changed since the last check; after one, also by a command: none may show that."""
     unparsed: frozenset[str] = frozenset()
     """Programs that the session made and that never could be parsed, but those that are meant so."""
     known: Mapping[str, str] = field(default_factory=dict)
@@ -184,14 +174,10 @@ class Session(Struct, frozen=True):
     held: Mapping[str, entries.ShownPart] = field(default_factory=dict)
     """By path, the lines that the chat has of files that a request showed in part."""
     held_before: Mapping[str, entries.ShownPart] = field(default_factory=dict)
-    """The same before the request that is due or waits."""
     leave_out: tuple[str, ...] = ()
     requested: int = 0
-    """The number of the last request written."""
     is_rewritten: bool = False
-    """It had been written before, otherwise."""
     written: AppendList[entries.OperationStarted] = NONE
-    """The file changes of this turn so far."""
     spans: AppendList[tuple[str, str]] = NONE
     """Start and end of each command, check and undo that may have changed files."""
     agreed: frozenset[str] = frozenset()
@@ -202,9 +188,7 @@ class Session(Struct, frozen=True):
     replies: AppendList[tuple[int, str]] = NONE
     """What the model said to the person, each with the number of the request that it answered."""
     worded: int = 0
-    """The last request whose question was answered in words."""
     terms: entries.SessionStarted = entries.SessionStarted("", "", "", "")
-    """What it began with; a run has fewer."""
     is_taught: bool = True
     """The chat has seen the guide to the commands that edit."""
     was_done: bool = False

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
@@ -19,14 +19,13 @@ _LARGE_BYTES = 20_000
 _KINDS_SHOWN, _FOLDERS_SHOWN = 4, 8
 
 
-class Ignored(Struct, frozen=True):
+class Ignored(Struct):
     """What the ignore rules excluded; `is_partial` means that counting stopped at its limit."""
 
     files: int = 0
     size_bytes: int = 0
     is_partial: bool = False
-    names: tuple[str, ...] = ()
-    """The first of them."""
+    names: list[str] = field(default_factory=list)
 
 
 class Listing(Struct, frozen=True):
@@ -34,9 +33,8 @@ class Listing(Struct, frozen=True):
 
     files: Mapping[str, int | None]
     """Their sizes in bytes by path, with /; None for one that has no line of its own."""
-    ignored: Ignored = Ignored()
+    ignored: Ignored = field(default_factory=Ignored)
     unread: tuple[str, ...] = ()
-    """With the reason."""
 
 
 def lines(

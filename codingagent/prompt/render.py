@@ -57,7 +57,6 @@ class Material(Struct, frozen=True):
     listing: Listing
     views: Sequence[FileView]
     unread: Sequence[str]
-    """Requested paths that could not be read after all, each with its reason."""
     environment: Mapping[str, str]
     """Facts about the machine by name, so that a model does not have to guess; the check is its command."""
     offered: Sequence[FileView] = ()
@@ -67,7 +66,6 @@ class Material(Struct, frozen=True):
     seen: Sequence[str] = ()
     """Other files that earlier requests showed, or earlier answers wrote."""
     conventions: Sequence[FileView] = ()
-    """Files in which the repository says how to work on it."""
     choose: Callable[[int], str] = lambda _: ""
     choose_new: Callable[[int], str] = lambda _: ""
     """The same of the short request: files for what the person wants anew."""
@@ -91,7 +89,6 @@ class Dialect(Struct, frozen=True):
     go_on: str
     reminder: Callable[[Session], str]
     done: str
-    """How the task is ended."""
     name: Callable[[Kind], str] = str
     task: str = ""
     """Where `results` has the task; empty: PROMPT has it."""

@@ -1,6 +1,7 @@
 """Write the agent's own files atomically and durably, and remove folders; WorkError if the disk refuses."""
 
 import contextlib
+import itertools
 import json
 import os
 import secrets
@@ -55,6 +56,12 @@ def clearing(temporary: "str | Path", path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise WorkError(f"{path} can't be written: {system_reason(fault)}") from fault
+
+
+def free_name(folder: Path, name: str) -> Path:
+    """Return a path in a folder that nothing has yet; the name holds {} for a number."""
+    every = (folder / name.format(number) for number in itertools.count(1))
+    return next(path for path in every if not os.path.lexists(path))
 
 
 def write_json(path: Path, document: object) -> None:

@@ -28,7 +28,6 @@ from codingagent.storage import atomic_write
 from codingagent.workspace.sharing import retried, sync
 
 Tell: TypeAlias = Callable[[Record, Session], object]
-"""Show a record, with the session's state after it."""
 
 # How lines begin of operations that began, half of a journal, and of those that did well on a file.
 _BEGUN = b'{"kind":"operation_started",'
@@ -101,9 +100,7 @@ class Sessions:
 
     def read_on(self, session_id: str, start: int) -> tuple[list[Record], int]:
         """Return the records from an offset of the journal on, and the offset after them."""
-        path = self.journal_path(session_id)
-        lines = [*_lines(path, start)]
-        return [*_records(path, lines)], start + sum(map(len, lines))
+        return _read_on(self.journal_path(session_id), start)
 
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
@@ -161,9 +158,7 @@ class Sessions:
         path = self._document(session_id)
         if not path.exists() or _read_document(path, session_id) is not None:
             return None
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
+        aside = atomic_write.free_name(path.parent, f"{path.name}.damaged-{{}}")
         retried(lambda: path.rename(aside))
         return aside
 
@@ -213,7 +208,6 @@ class Runs(Sessions):
         return is_run_id(text)
 
     def keep_message(self, run_id: str, data: bytes) -> None:
-        """Keep the message of a run that is about to begin."""
         path = self._message(run_id)
         with disk_errors(f"{path} can't be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -281,9 +275,7 @@ class Journal:
         """Return the records that another process has appended; later ones are appended after them."""
         if not self._path.exists():
             raise WorkError(f"{self._path.parent} is gone: the session was deleted")
-        lines = list(_lines(self._path, self._end))
-        found = list(_records(self._path, lines))
-        self._end += sum(map(len, lines))
+        found, self._end = _read_on(self._path, self._end)
         return found
 
     def sync(self) -> None:
@@ -291,11 +283,9 @@ class Journal:
         sync(self._handle)
 
     def close(self) -> None:
-        """Close the file; later appends are refused."""
         if self._handle >= 0:
             os.close(self._handle)
-            # The descriptor number may belong to another file by now.
-            self._handle = -1
+            self._handle = -1  # another file may have the number by now
 
 
 class SessionLog:
@@ -318,7 +308,6 @@ class SessionLog:
         self._tell(record, after)
 
     def has_grown(self) -> bool:
-        """Return whether another process has added records."""
         return self._journal is not None and self._journal.has_grown()
 
     def catch_up(self) -> list[tuple[Record, Session]]:
@@ -379,6 +368,11 @@ class ShownTexts:
             for entry in entries:
                 if entry.name not in wanted:
                     os.unlink(entry.path)
+
+
+def _read_on(path: Path, start: int) -> tuple[list[Record], int]:
+    lines = [*_lines(path, start)]
+    return [*_records(path, lines)], start + sum(map(len, lines))
 
 
 def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:

@@ -29,7 +29,6 @@ _TAKES = {
 }
 _TAKEN = {file for files in _TAKES.values() for file in files}
 AT_COMMIT = alternatives(_TOLD["at a commit"])
-"""What runs at a commit, besides filters."""
 _OF_GIT = alternatives(_TOLD["of git"])
 # Of what one program names, so much is read: scripts that run scripts.
 _LIMIT_BYTES, _FOLDERS_LIMIT, _FILES_LIMIT, _BASES_LIMIT, _BEFORE = 1 << 17, 8, 200, 4, 400

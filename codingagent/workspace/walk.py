@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from codingagent.errors import OperationError, WorkError
 from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
-from codingagent.prompt.file_list import by_folder, shown_path
+from codingagent.prompt.file_list import Ignored, by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
 from codingagent.workspace.git_files import Git, GitListing, belonging, paths_below
 from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
@@ -52,7 +52,6 @@ class PlainRules:
 
     def __init__(self) -> None:
         self.is_cut = False
-        """Not all patterns were taken: there were too many."""
         self.has_negated = False
         # Of each pattern: its folder, what fits each name below (`**` any number), and the two marks.
         self._rules: list[tuple[str, list[str], bool, bool]] = []
@@ -108,14 +107,10 @@ class ListingWalk(Struct):
     files: dict[str, int | None] = field(default_factory=dict)
     """All files with their sizes, folder by folder; None for one that was not measured."""
     links: list[str] = field(default_factory=list)
-    ignored_files: int = 0
-    ignored_bytes: int = 0
-    ignored_names: list[str] = field(default_factory=list)
-    is_partial: bool = False
+    ignored: Ignored = field(default_factory=Ignored)
     unread: list[str] = field(default_factory=list)
     """Ignore files, indexes and folders that were not read, or not to the end, with the reason."""
     found: GitListing = field(default_factory=GitListing)
-    """What belongs to the workspace, as far as it is known yet."""
 
     @property
     def count(self) -> int:
@@ -145,9 +140,9 @@ class ListingWalk(Struct):
 
     def uncount(self, size_bytes: int) -> None:
         """Uncount an ignored file that is listed after all."""
-        if not self.is_partial:
-            self.ignored_files -= 1
-            self.ignored_bytes -= size_bytes
+        if not self.ignored.is_partial:
+            self.ignored.files -= 1
+            self.ignored.size_bytes -= size_bytes
 
     def _belonging(self, root: Folder, path: Path) -> GitListing:
         hidden = paths_below(path, self.hidden)
@@ -238,17 +233,17 @@ class ListingWalk(Struct):
     def _count(self, root: Path, paths: Iterable[str]) -> None:
         start = os.path.join(root, "")
         for path in itertools.chain.from_iterable(_inside(root, path) for path in paths):
-            if self.ignored_files >= _IGNORED_COUNT_LIMIT:
-                self.is_partial = True
+            if self.ignored.files >= _IGNORED_COUNT_LIMIT:
+                self.ignored.is_partial = True
                 return
             try:
                 found = os.lstat(start + path)
             except OSError:
                 continue
             if not stat.S_ISDIR(found.st_mode):
-                self.ignored_names.append(path)
-                self.ignored_bytes += found.st_size
-                self.ignored_files += 1
+                self.ignored.names.append(path)
+                self.ignored.size_bytes += found.st_size
+                self.ignored.files += 1
 
 
 def is_temporary(name: str) -> bool:
@@ -267,17 +262,17 @@ def _inside(root: Path, path: str) -> Iterator[str]:
 
 def _opened(root: Folder, prefixes: Iterable[str]) -> Iterator[tuple[str, Folder]]:
     """Open folders, given in order and with a slash at the end; skip those that are gone or links."""
-    with contextlib.ExitStack() as all_:
-        way: list[tuple[str, Folder, contextlib.ExitStack]] = [("", root, all_)]
+    way = [("", root)]
+    try:
         for prefix in prefixes:
             while not prefix.startswith(way[-1][0]):
-                way.pop()[2].close()
-            try:
+                way.pop()[1].close()
+            with contextlib.suppress(OSError):  # removed meanwhile
                 for name in prefix[len(way[-1][0]) :].split("/")[:-1]:
-                    above, folder, _ = way[-1]
-                    inner = all_.enter_context(contextlib.ExitStack())
-                    opened = inner.enter_context(contextlib.closing(folder.open(name)))
-                    way.append((f"{above}{name}/", opened, inner))
-            except OSError:
-                continue  # removed meanwhile
-            yield prefix, way[-1][1]
+                    above, folder = way[-1]
+                    way.append((f"{above}{name}/", folder.open(name)))
+            if way[-1][0] == prefix:
+                yield prefix, way[-1][1]
+    finally:
+        for _, folder in way[1:]:
+            folder.close()

@@ -16,7 +16,7 @@ from codingagent.model.encoding import FileText, decode_file
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.patterns import lazy_pattern
-from codingagent.prompt.file_list import Ignored, Listing
+from codingagent.prompt.file_list import Listing
 from codingagent.workspace import dirfd
 from codingagent.workspace.path_walk import PathWalk
 
@@ -407,10 +407,9 @@ class Workspace(PathWalk):
                 if path not in files and path in always and place.path == path:
                     walk.uncount(size)
                 files[path] = size
-        count, names = walk.count, tuple(walk.ignored_names)
+        count = walk.count
         self._count_listed = lambda: count  # the walk itself takes memory
-        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
-        return Listing(files, ignored, tuple(walk.unread))
+        return Listing(files, walk.ignored, tuple(walk.unread))
 
     def listed(self) -> int:
         """Return how many files the latest listing has found so far; another thread may ask."""
