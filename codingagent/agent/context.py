@@ -40,6 +40,7 @@ class Person(Struct, frozen=True):
     """Show a question; return None if nobody can answer."""
     approves_all: bool = False
     accepts_formats: bool = False
+    """Operations in other formats need no approval."""
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
     record: Tell = lambda _record, _session: None

@@ -47,6 +47,7 @@ class _Change(Struct, frozen=True):
     path: str
     seen: Seen | None
     data: bytes | None
+    """None: there is no file any more."""
     before: str | None
     event: events.Event
 

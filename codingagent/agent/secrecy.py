@@ -53,6 +53,7 @@ class Secrecy:
         self._files: dict[str, None] = {}
         self._read: dict[str, object] = {}
         self._told = 0
+        """How many secrets the person was told that a request hides."""
         self.vault = Vault() if self.is_off else new_vault() if file is None else file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts

@@ -22,6 +22,7 @@ class WorkDone(NamedTuple):
     records: int
     """How many records of the journal it is made of."""
     since: str
+    """The id of that commit; empty: none."""
 
 
 def work_since_commit(

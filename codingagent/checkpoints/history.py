@@ -45,6 +45,7 @@ class Checkpoint(Struct, frozen=True):
     set_aside: str = ""
     """The new path of a damaged store with all earlier checkpoints, or empty."""
     listed: "GitListing | None" = None
+    """What belonged to the workspace."""
 
 
 class State(Struct, frozen=True, array_like=True):
@@ -115,6 +116,7 @@ class HistoryStep(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """Its only files: of an undo, or of a hook's changes; empty: all."""
     is_forced: bool = False
+    """It undid what someone had changed, too."""
     undo: "HistoryStep | None" = None
     """The later undo that undid this step; several of some files each are told as one."""
 

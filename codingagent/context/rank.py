@@ -123,6 +123,7 @@ class Ranked(Struct, frozen=True):
     score: float
     words: Mapping[str, int] = {}
     changed_s: int | None = None
+    """In seconds since the epoch."""
     named: str = ""
     """Why it comes first; empty: it does not."""
     reasons: tuple[str, ...] = ()

@@ -151,6 +151,7 @@ class CommandRan(_Noted, frozen=True, tag="command_ran"):
     """The limit that ended it, in words with its unit; empty if it ended by itself."""
     stopped_processes: int = 0
     sandbox: str = "none"
+    """What confined it: `bwrap` or `none`."""
     has_network: bool = True
     stdout: str | None = None
     """With `stderr`, if they were kept apart: each as it came, cut at its end."""

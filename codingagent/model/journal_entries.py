@@ -170,6 +170,7 @@ class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
 
 class CheckNamed(Tagged, frozen=True, tag="check_named"):
     command: str
+    """Another check of the person's; empty: none from now on."""
     at: str
 
 
@@ -289,6 +290,7 @@ class CheckpointTaken(Tagged, frozen=True, tag="checkpoint_taken"):
     before: bool
     name: str
     left_out: tuple[str, ...]
+    """What it does not hold, in words."""
     at: str
     uncovered: tuple[str, ...] = ()
     """Files that operations of the turn changed and that it does not hold."""

@@ -55,3 +55,4 @@ class Changes(Struct, frozen=True):
     can_undo: bool = False
     can_commit: bool = False
     last: int = 0
+    """The turn that an undo would undo."""

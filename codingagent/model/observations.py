@@ -24,6 +24,7 @@ class Seen(Struct, frozen=True):
     state: tuple[int, int, int, int]
     mode: int
     owner: tuple[int, int] = (-1, -1)
+    """User and group; -1 where unknown."""
 
 
 class Extras(Struct, frozen=True):
@@ -32,6 +33,7 @@ class Extras(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
     """Added to its environment; they are not trusted."""
     parts_streams: bool = False
+    """Keep stdout and stderr apart, and more of each."""
     is_flooded: Callable[[], bool] | None = None
     """Polled (not on Windows): True ends the command because it has printed too much."""
 

@@ -80,8 +80,11 @@ class CheckpointState(Struct, frozen=True):
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
     starts: AppendList[entries.OperationStarted] = NONE
+    """Operations begun since it was taken."""
     began: str = ""
+    """The one before the whole turn."""
     parts: tuple[tuple[str, str], ...] = ()
+    """Those before and after each part of the turn."""
     latest: str = ""
     told: str = ""
     """The latest when the last request was written."""
@@ -116,7 +119,9 @@ class Session(Struct, frozen=True):
     unfinished: entries.OperationStarted | None = None
     results: AppendList[Event] = NONE
     ends: AppendList[entries.OperationEnded] = NONE
+    """The records of these results."""
     returned: int = 0
+    """Total characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     """Every path that the session created, changed or read."""
@@ -177,7 +182,9 @@ class Session(Struct, frozen=True):
     leave_out: tuple[str, ...] = ()
     requested: int = 0
     is_rewritten: bool = False
+    """It had been written before, otherwise."""
     written: AppendList[entries.OperationStarted] = NONE
+    """The file changes of this turn so far."""
     spans: AppendList[tuple[str, str]] = NONE
     """Start and end of each command, check and undo that may have changed files."""
     agreed: frozenset[str] = frozenset()

@@ -49,6 +49,7 @@ class FileView(Struct, frozen=True):
     reason: str = ""
     """Why it is included though nobody asked for it."""
     digest: str = ""
+    """The digest of the whole file."""
     about: str = ""
     """Which parts of the file it shows, if these are not lines in a row; `first_line` is then 0."""
     around: "FileView | None" = None

@@ -57,6 +57,7 @@ class Material(Struct, frozen=True):
     listing: Listing
     views: Sequence[FileView]
     unread: Sequence[str]
+    """Requested paths that could not be read after all, each with its reason."""
     environment: Mapping[str, str]
     """Facts about the machine by name, so that a model does not have to guess; the check is its command."""
     offered: Sequence[FileView] = ()

@@ -31,6 +31,7 @@ class Watch(FileSystemEventHandler):
         self._condition = threading.Condition()
         self._hints: dict[Path, Hint] = {}
         self.has_heard = False
+        """`wait` would return at once."""
         self.fault = ""
         """Why there are no hints, or empty; polling once a second goes on regardless."""
 

@@ -13,11 +13,11 @@ import re
 import stat
 import sys
 import tempfile
-import time
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -28,9 +28,6 @@ from codingagent.workspace.dirfd import composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
@@ -80,6 +77,7 @@ ALONE = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
+"""Variables with which git obeys nothing but its directory."""
 
 
 def own_variables(directory: Path, tree: Path) -> dict[str, str]:
@@ -349,19 +347,31 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
     git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
     made. So after a while, every such pipe below the root is opened for writing and closed to unblock git.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait
+    answers: dict[int, object] = {}
 
-    with ThreadPoolExecutor() as pool:
-        begun = [pool.submit(call) for call in calls]
+    def call(number: int) -> None:
         try:
-            wait(begun, _PATIENCE_S)
-        finally:
-            # Also after an interrupt: none of our threads is left waiting.
-            if sys.platform != "win32" and not all(each.done() for each in begun):
-                _let_go(root, begun)
-        while wait(begun, _PATIENCE_S).not_done:
-            pass  # under antivirus, say; an interrupt comes through
-        return [each.result() for each in begun]
+            answers[number] = calls[number]()
+        except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
+            answers[number] = fault
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join(_PATIENCE_S)
+    finally:
+        # Also after an interrupt: none of our threads is left waiting.
+        if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
+            _let_go(root, threads)
+    for thread in threads:
+        while thread.is_alive():  # under antivirus, say; an interrupt comes through
+            thread.join(_PATIENCE_S)
+    for number in range(len(calls)):
+        if isinstance(fault := answers[number], Exception):
+            raise fault
+    return [answers[number] for number in range(len(calls))]
 
 
 def fields(data: bytes) -> list[bytes]:
@@ -376,7 +386,8 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     return tuple(composed(each.relative_to(real).as_posix()) for each in places)
 
 
-def _let_go(root: Path | None, begun: "Sequence[Future[Any]]") -> None:
+def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
+    """Unblock readers of the pipes below a root, until the threads have ended."""
     if sys.platform != "win32":
         # git looks into ignore files and into nested repositories.
         pipes: list[str] = []
@@ -387,14 +398,14 @@ def _let_go(root: Path | None, begun: "Sequence[Future[Any]]") -> None:
                     if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
                         pipes.append(path)
         wait_s = _PATIENCE_S / 10
-        for each in begun:
-            while not each.done():
+        for thread in threads:
+            while thread.is_alive():
                 for path in pipes:
                     # Without a reader this fails at once, as it should.
                     with contextlib.suppress(OSError):
                         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
                 # Without a pipe git is only slow, and needs the machine for itself.
-                time.sleep(_SHORT_S if pipes else min(wait_s, _PATIENCE_S))
+                thread.join(_SHORT_S if pipes else wait_s)
                 wait_s *= 2
 
 

@@ -27,7 +27,9 @@ class Repository(Struct, frozen=True):
 
     folder: dirfd.Folder
     own: str
+    """The part of this work tree."""
     common: str
+    """The part that all its work trees share."""
     names: tuple[str, ...]
     """The way from that folder down to the one that it was looked for in."""
 

@@ -52,6 +52,7 @@ class PlainRules:
 
     def __init__(self) -> None:
         self.is_cut = False
+        """Not all patterns were taken: there were too many."""
         self.has_negated = False
         # Of each pattern: its folder, what fits each name below (`**` any number), and the two marks.
         self._rules: list[tuple[str, list[str], bool, bool]] = []
