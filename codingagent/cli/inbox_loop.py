@@ -45,7 +45,7 @@ Line = Callable[[Callable[[], bool]], bool]
 
 
 class Inbox:
-    """The files in the inbox; those `left_alone` are ignored until they change, `others` can't be taken."""
+    """The files in the inbox: those `left_alone` are ignored until they change; others can't be taken."""
 
     def __init__(
         self,
@@ -152,9 +152,8 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         inbox.hear(patience(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
-        return bool(complaints or work.conversation.check.has_ended) or any(
-            file.size_bytes for file in inbox.files()
-        )
+        has_any = any(file.size_bytes for file in inbox.files())
+        return bool(complaints) or work.conversation.check.has_ended or has_any
 
     def is_done() -> bool:
         return work.conversation.session.is_complete

@@ -54,8 +54,8 @@ if sys.platform == "win32":
 
         last_codes = ""
 
-        def __init__(self, terminal: TextIO, screen: TextIO) -> None:
-            del terminal, screen
+        def __init__(self, _terminal: TextIO, _screen: TextIO) -> None:
+            pass
 
         def __exit__(self, *fault: object) -> None:
             pass
@@ -74,8 +74,7 @@ if sys.platform == "win32":
                 found = True
             return found
 
-        def line(self, prompt: Callable[[], None], elsewhere: Callable[[], bool]) -> str | None:
-            del elsewhere
+        def line(self, prompt: Callable[[], None], _elsewhere: Callable[[], bool]) -> str | None:
             prompt()
             line = input()
             time.sleep(_TOGETHER_S)

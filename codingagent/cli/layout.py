@@ -133,10 +133,7 @@ def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, *, cuts: bool = False
 ) -> Iterator[Line]:
-    """Yield a table that fits: in columns, the last one cut or wrapped; else as a card for each row.
-
-    The first cell of a row is never cut. `cuts` cuts the last column instead of wrapping it.
-    """
+    """Yield a table that fits, the last column wrapped, or cut by `cuts`; else a card for each row."""
     heads = [(heading, "bold") for heading in headings]
     widths = [max(cells(row[i][0]) for row in [heads, *rows]) for i in range(len(headings))]
     taken = sum(width + 2 for width in widths[:-1])

@@ -42,12 +42,10 @@ _UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTA
 class _Commands(TyperGroup):
     """All commands by name; each is built on first use."""
 
-    def list_commands(self, ctx: "Context") -> list[str]:
-        del ctx
+    def list_commands(self, _ctx: "Context") -> list[str]:
         return [*NAMES]
 
-    def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
-        del ctx
+    def get_command(self, _ctx: "Context", cmd_name: str) -> "Command | None":
         module = next((group[cmd_name][0] for group in COMMANDS.values() if cmd_name in group), None)
         if module is None:
             return None
@@ -74,8 +72,7 @@ class _Commands(TyperGroup):
             _check_values(command, rest)
         return found, command, rest
 
-    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
-        del ctx
+    def format_commands(self, _ctx: "Context", formatter: "HelpFormatter") -> None:
         for heading, group in COMMANDS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(8), does) for name, (_, does) in group.items()])

@@ -337,9 +337,8 @@ class Lines(Screen):
         if not self.is_passing:
             self._offer(ways, session, found.last)
 
-    def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:
-        """Name the commands that may come next; `last` is the turn that an undo would undo."""
-        del session, last
+    def _offer(self, ways: Sequence[str], _session: Session, _last: int) -> None:
+        """Name the commands that may come next; the last is the turn that an undo would undo."""
         if ways:
             # Never wrapped, so that they can be copied.
             self._whole(f"Next: {', '.join(runnable(f'`codingagent {way}`') for way in ways)}")
@@ -382,8 +381,7 @@ class JsonLines(Screen):
     _question: entries.Record | None = None
     told = told_elsewhere = get_args(entries.Record)
 
-    def _record(self, record: entries.Record, session: Session) -> None:
-        del session
+    def _record(self, record: entries.Record, _: Session) -> None:
         # A question is told when it is recorded, and when it is asked.
         is_new = record != self._question
         self._question = record if isinstance(record, entries.ApprovalAsked) else None

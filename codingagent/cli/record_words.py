@@ -1,7 +1,4 @@
-"""Word the records of a journal for the person: on every screen, at work, elsewhere, or looking back.
-
-All front ends show the lines made here. What is for the model in a record stays out of them.
-"""
+"""Word the records of a journal for the person, on every screen: what is for the model stays out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never

@@ -45,7 +45,7 @@ def execute(
     home: Home, root: Path, settings: Settings, data: bytes, *, approves_all: bool, streams: bool
 ) -> int:
     """Execute a message; return the exit status."""
-    tell: Callable[[Event], None] = _print_event if streams else lambda _: None
+    tell: Callable[[Event], None] = _print if streams else lambda _: None
     with _space(home, root, settings, approves_all, tell) as space:
         try:
             run = space.run(message=data)
@@ -155,22 +155,17 @@ def _say_words(record: journal_entries.Record, _: Session) -> None:
             pass
 
 
-def _print_event(event: Event) -> None:
+def _print(value: Event | EventsMessage) -> None:
+    """Print JSON and a line end, in UTF-8 whatever the terminal's encoding is, while somebody reads."""
     try:
-        _print(event)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(to_json(value).encode() + b"\n")
+        sys.stdout.buffer.flush()
     except OSError as fault:
         if not has_no_reader(fault):
             raise
         # The reader has gone (`| head`); the work goes on without it, as in a session.
         silence(sys.stdout)
-
-
-def _print(value: Event | EventsMessage) -> None:
-    """Print JSON and a line end, in UTF-8 whatever the terminal's encoding is."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(to_json(value).encode())
-    sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
 
 
 def _report(run: Run, since: int) -> int:

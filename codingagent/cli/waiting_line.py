@@ -218,7 +218,7 @@ def _without_controls(text: str) -> str:
 
 
 def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
-    """Return keys that came at once, an Enter among them, as one paste: Windows' console marks none."""
+    """Return keys that came at once, with an Enter, as one paste: the console of Windows marks none."""
     parts = (Keys.ControlM, Keys.ControlJ, Keys.ControlI, Keys.BracketedPaste)
     typed = [key for key in keys if len(key.key) == 1 or key.key in parts]
     if len(typed) < 2 or not any(_ENTER.search(key.data) for key in typed):

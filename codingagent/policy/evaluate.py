@@ -391,7 +391,7 @@ def _first_cmd(patterns: Iterable[str], name: str, arguments: Sequence[str]) -> 
     for pattern in patterns:
         first, *others = pattern.casefold().split() or [""]
         if fnmatchcase(name, first) and all(
-            any(fnmatchcase(word, each) for word in arguments) for each in others
+            any(fnmatchcase(it, each) for it in arguments) for each in others
         ):
             return pattern
     return ""

@@ -174,9 +174,8 @@ class _Reader:
         found = _Draft()
         while self._redirection(found):
             pass
-        inside = [
-            replace(each, reads_from=(*each.reads_from, *found.sources)) for each in self.commands[start:]
-        ]
+        read = self.commands[start:]
+        inside = [replace(each, reads_from=(*each.reads_from, *found.sources)) for each in read]
         writes = [ShellCommand(writes=found.writes)] if found.writes else []
         self.commands[start:] = writes + inside
         if found.sources:

@@ -111,11 +111,9 @@ class Unconfined(Struct, frozen=True):
     def clear_temporary(self) -> None:
         """Remove nothing: the system's /tmp is not the agent's to clear."""
 
-    def confine(
-        self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
-    ) -> Confined:
+    def confine(self, line: str, variables: Variables, folder: str, added: Variables = NOTHING) -> Confined:
         del folder  # an unconfined command needs only its own handle on the folder
-        return Confined(("/bin/sh", "-c", "--", command), {**variables, **added})
+        return Confined(("/bin/sh", "-c", "--", line), {**variables, **added})
 
 
 class Bubblewrap(Struct, frozen=True):
@@ -166,15 +164,13 @@ class Bubblewrap(Struct, frozen=True):
     def network(self) -> str:
         return "on" if self.has_network else "off; servers on 127.0.0.1 work within one command"
 
-    def confine(
-        self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
-    ) -> Confined:
+    def confine(self, line: str, variables: Variables, folder: str, added: Variables = NOTHING) -> Confined:
         """Return the bwrap command line for a shell line, with untrusted `added` set inside only; OSError."""
         mounts = self._mounts()
         head, handles = self._head(folder, _GATE)
         for name, value in added.items():
             head += ["--setenv", name, value]
-        told = ("/bin/sh", "-c", _TELLER, "sh", command)
+        told = ("/bin/sh", "-c", _TELLER, "sh", line)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
         chosen = {**ALONE, **(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
@@ -319,7 +315,7 @@ class Bubblewrap(Struct, frozen=True):
 def forget_layer(layer: Path) -> bool:
     """Remove a layer; return whether no command had a part of it, which stays then."""
     if sys.platform != "win32" and layer.is_dir():
-        from codingagent.process.layer import set_aside
+        from codingagent.process.mounts import set_aside
 
         for each in list(layer.iterdir()):
             if each.name.isdigit():

@@ -1,7 +1,4 @@
-"""Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
-
-It starts all processes; commands are left to `windows` there, else to the `supervisor` process.
-"""
+"""Run commands with limits and a chosen environment: all processes start here, commands in a supervisor."""
 
 import contextlib
 import errno
@@ -57,7 +54,7 @@ class SandboxLike(Protocol):
     @property
     def has_network(self) -> bool: ...
 
-    def confine(self, command: str, variables: Variables, folder: str, added: Variables) -> Confined:
+    def confine(self, line: str, variables: Variables, folder: str, added: Variables) -> Confined:
         """Return how to run a shell line confined in `folder`; the variables in `added` are untrusted."""
         ...
 
@@ -71,10 +68,7 @@ def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
 
 
 class Runner:
-    """Run one command at a time. Start it in the main thread; close it at the end.
-
-    `sandbox` confines the next command, which sees `variables`; `memory_bytes` limits its process tree.
-    """
+    """Run one command at a time, begun in the main thread, in `sandbox`, with `variables`; to be closed."""
 
     def __init__(self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None) -> None:
         self._memory_bytes = memory_bytes
@@ -265,10 +259,7 @@ def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
 
 
 class Transport:
-    """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
-
-    Its standard input and output are one connection, `connection` our end; its errors go where ours go.
-    """
+    """A program that carries a connection, as `ssh HOST codingagent serve --stdio`; with our end of it."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.connection, theirs = socket.socketpair()
@@ -315,11 +306,7 @@ def run_tool(
     timeout_s: float = 600,
     handles: Sequence[int] = (),
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
-
-    `variables` are its whole environment. WorkError if it can't be started or does not end in time; it is
-    killed then.
-    """
+    """Run a tool of ours (git) with `variables` alone; WorkError if it can't be started or end in time."""
     try:
         with disk_errors(f"{argv[0]} can't be started"):
             return subprocess.run(

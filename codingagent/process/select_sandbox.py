@@ -293,7 +293,7 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
     told = "none: codingagent's state is in the workspace; what tools write is not kept"
     if sys.platform != "win32" and found.layer is not None:
-        from codingagent.process.layer import size_of
+        from codingagent.process.mounts import size_of
 
         megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
         told = f"{found.layer} ({megabytes})"

@@ -34,8 +34,7 @@ from codingagent.process import memory
 
 assert sys.platform != "win32"
 
-from codingagent.process.layer import Slot  # noqa: E402  # the type checker stops above
-from codingagent.process.mounts import Gate, moved_up  # noqa: E402
+from codingagent.process.mounts import Gate, Slot, moved_up  # noqa: E402  # the type checker stops above
 
 TYPE_CHECKING = False  # as in `typing`
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.cli.page.diffs import files_of
-from codingagent.cli.page.view import SessionView, Story
+from codingagent.cli.page.view import SessionView, Story, files_of
 from codingagent.cli.page.workers import Worker
 from codingagent.model.events import FileCreated, MessageShown, Refused
 from codingagent.model.journal_entries import (

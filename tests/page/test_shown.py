@@ -1,6 +1,6 @@
 """What the page makes of a diff: each file by its name, each line whole, and what is not shown is said."""
 
-from codingagent.cli.page.diffs import DiffView, files_of
+from codingagent.cli.page.view import DiffView, files_of
 
 HEAD = "diff --git {0} {1}\nindex 1..2 100644\n--- {0}\n+++ {1}\n"
 

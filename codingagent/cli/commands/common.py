@@ -90,12 +90,9 @@ def ask_whose(screen: Screen) -> "Ask":
     return ask
 
 
-def settings_of(
-    home: Home, session: Session, options: dict[str, object], *, executes: bool = True
-) -> Settings:
-    workspace = Path(session.workspace)
-    resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
-    return homes.kept_settings(home.root, session, resolved, executes=executes)
+def settings_of(home: Home, state: Session, options: dict[str, object], *, executes: bool = True) -> Settings:
+    resolved, _ = homes.settings_for(home.root, options, os.environ, Path(state.workspace))
+    return homes.kept_settings(home.root, state, resolved, executes=executes)
 
 
 def _reread(home: Home, options: dict[str, object], state: Session, now: Settings) -> Settings:

@@ -1,7 +1,4 @@
-"""Play the whole loop on a small real task, in a temporary home. Only the answers are recorded.
-
-Everything else is real: the files, the loop, the commands. The answers are a chat's, with a new session id.
-"""
+"""Play the whole loop on a small real task, in a temporary home; only the answers are recorded."""
 
 import os
 import shutil

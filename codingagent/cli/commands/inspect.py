@@ -57,9 +57,8 @@ def _list(
     shown = [each for each in found if all_ or words or not each.is_closed]
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
-    sessions = [
-        secrecy.hide_all(each) if json else _listed(each, secrecy) for each, secrecy in _readable(home, shown)
-    ]
+    readable = _readable(home, shown)
+    sessions = [secrecy.hide_all(each) if json else _listed(each, secrecy) for each, secrecy in readable]
     wanted = [word.casefold() for word in words or ()]
     sessions = [each for each in sessions if all(word in _told(each) for word in wanted)]
     if wanted and not sessions:

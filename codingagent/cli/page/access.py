@@ -87,10 +87,7 @@ class Walls:
             if message["type"] == "http.response.start":
                 named = {name for name, _ in message["headers"]}
                 new = ((k.lower().encode(), v.encode()) for k, v in given.items())
-                message["headers"] = [
-                    *message["headers"],
-                    *((name, value) for name, value in new if name not in named),
-                ]
+                message["headers"] = [*message["headers"], *(each for each in new if each[0] not in named)]
             await send(message)
 
         if refusal is not None:

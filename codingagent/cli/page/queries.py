@@ -16,8 +16,7 @@ from codingagent.agent.secrecy import secrecy_of
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints import undo
 from codingagent.checkpoints.checkpointer import git_for
-from codingagent.cli.page.diffs import DiffView, files_of
-from codingagent.cli.page.view import beside_in
+from codingagent.cli.page.view import DiffView, beside_in, files_of
 from codingagent.cli.page.workers import run
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, paths

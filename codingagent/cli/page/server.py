@@ -21,10 +21,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
-from codingagent.cli.page import diffs, queries
+from codingagent.cli.page import queries
 from codingagent.cli.page.access import Walls, config_of
 from codingagent.cli.page.queries import PageState, Tried
-from codingagent.cli.page.view import SessionView, Story, markdown, rows, when
+from codingagent.cli.page.view import SessionView, Story, files_of, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
@@ -333,7 +333,7 @@ class Page:
     def _plan(self, sequence: int, digest: str, plan: list[dict[str, object]]) -> Response:
         is_diff = (str(each["operation"]).endswith("_FILE") and not each["fault"] for each in plan)
         texts = [str(each["difference"]) * has for each, has in zip(plan, is_diff, strict=True)]
-        shown = zip(plan, map(diffs.files_of, texts), strict=True)
+        shown = zip(plan, map(files_of, texts), strict=True)
         return self.html("review.html", 200, sequence=sequence, digest=digest, plan=shown)
 
     async def _act(self, request: Request) -> Response:
