@@ -23,7 +23,6 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Kind, text_of
 from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
-from codingagent.protocols import calls
 from codingagent.protocols.tags import continuation, exports, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
@@ -62,9 +61,12 @@ class AnswerReader:
         UsageError if they are a chat's export, and it does not show which answer is meant.
         """
         session = self._context.log.session
-        if session.is_of_tools and (call := calls.read(data)) is not None:
-            items = placeholders.restored(self._context.secrecy.vault, call.items)
-            return ReadAnswer(digest_of(data), "", replace(call, items=items))
+        if session.is_of_tools:
+            from codingagent.protocols import calls  # chats need none of it
+
+            if (call := calls.read(data)) is not None:
+                items = placeholders.restored(self._context.secrecy.vault, call.items)
+                return ReadAnswer(digest_of(data), "", replace(call, items=items))
         decoded = _decoded(data)
         if decoded is None:
             return None
