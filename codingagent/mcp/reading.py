@@ -29,7 +29,7 @@ class ToolReader:
 
     def __init__(self, context: Context) -> None:
         self._context, self._hide = context, context.secrecy.hide
-        self._views = Views(context.workspace, self._hide)
+        self._views, self._executor = Views(context.workspace, self._hide), Executor(context)
         self._is_new = True
         self.whole: dict[str, str] = {}
         """The digests of files that were read whole, by path."""
@@ -80,13 +80,14 @@ class ToolReader:
 
     def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
         """Return the lines of files, of globs too, from a first to a last one; None: all."""
-        wanted, faults, executor = dict[str, None](), list[str](), Executor(self._context)
-        shown = list[file_contents.FileView]()
+        wanted, faults, shown = dict[str, None](), list[str](), list[file_contents.FileView]()
+        self._executor.begin()
         if len(asked_for) > _PATHS:
             raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
         for asked in asked_for:
             try:
-                event = executor.plan(OperationRequest(0, ReadFile(paths.workspace_path(asked), first, last)))
+                operation = ReadFile(paths.workspace_path(asked), first, last)
+                event = self._executor.plan(OperationRequest(0, operation))
                 if isinstance(event, FileRequested):
                     wanted |= dict.fromkeys(event.paths)
                     faults += event.notes

@@ -24,7 +24,7 @@ def test_a_config_names_the_program_and_the_folder(tmp_path: Path, client: str) 
     folder.mkdir()
     done = run_here("mcp", str(folder), "--print-config", client)
     assert re.search(r"https://\S+,.* 20\d\d-\d\d-\d\d", done.stderr)
-    program = str(Path(sys.argv[0]).absolute())
+    program = str(Path(sys.executable).with_name("codingagent"))
     if client == "claude-code":
         assert shlex.split(done.stdout)[-3:] == [program, "mcp", str(folder)]
         return

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 from functools import partial
@@ -100,9 +101,9 @@ def _print_config(client: str, root: Path) -> None:
         raise UsageError(f"no configuration of '{client}' is known; there are {', '.join(known)}")
     where, _, text = known[client].partition("\n")
     fail(where.strip())
-    program = Path(sys.argv[0]).absolute()
-    words = {"PROGRAM": str(program) if program.is_file() else "codingagent", "FOLDER": str(root)}
-    words["VERSION"] = __version__
+    # A client has another PATH: it gets the command that is installed beside this Python.
+    program = shutil.which("codingagent", path=str(Path(sys.executable).parent)) or "codingagent"
+    words = {"PROGRAM": program, "FOLDER": str(root), "VERSION": __version__}
     for name, value in words.items():
         text = text.replace(f"'{name}'", quoted([value])).replace(f'"{name}"', json.dumps(value))
     sys.stdout.write(dedent(text))
