@@ -235,7 +235,7 @@ async def tried(desk: PageState, check: str) -> tuple[str, str]:
 
 
 def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], sizes: list[str]) -> bytes:
-    """Return the answer in what was pasted, or in dropped files, one behind the other; UsageError: none is."""
+    """Return the answer in what was pasted, or in dropped files, one behind the other; else UsageError."""
     ends = [*accumulate(map(int, sizes[:-1])), len(body)]
     parts = [body[start:end] for start, end in pairwise((0, *ends))]
     with _workspace(desk, Path(session.workspace)) as workspace:
