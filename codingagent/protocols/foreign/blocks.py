@@ -204,12 +204,6 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
         # What encoded the markers has encoded the text between them.
         both = [chat_damage.without_entities(line) for line in both]
     old, new = both[: len(edit.old)], both[len(edit.old) :]
-    elided = elisions.first_elision(new, {line.strip() for line in old})
-    if elided is not None:
-        raise OperationError(
-            f"its new text has '{new[elided].strip()}', which stands for text that was left out",
-            advice="; write that text",
-        )
     way = edit.way - {Damage.ANGLES}
     return Replacement(joined(old), joined(new), is_verbatim=fenced), way
 

@@ -11,6 +11,7 @@ each body is its arrival.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import islice, takewhile
 
 from msgspec import Struct, field
@@ -117,7 +118,7 @@ def _head(text: str) -> re.Match[str] | None:
 
 
 # --- the answer ---------------------------------------------------------------------------------------
-class RepairedAnswer(Struct):
+class RepairedAnswer(Struct, dict=True):
     """An answer, and what was done to make it readable.
 
     `notes` are about the answer as a whole, `notes_of` are by the line of a block's opening tag. `ways`
@@ -133,30 +134,20 @@ class RepairedAnswer(Struct):
     doubts: dict[int, tuple[str, str]] = field(default_factory=dict)
     leads: dict[int, str] = field(default_factory=dict)
     joints: dict[int, int] = field(default_factory=dict)
-    _scan: Scan | None = None
-    _fenced: dict[int, str] | None = None
 
-    @property
+    @cached_property
     def scan(self) -> Scan:
-        """Return the blocks of the text as it is now."""
-        if self._scan is None:
-            self._scan = scanner.scan_lines(self.text)
-        return self._scan
+        """The blocks of the text as it is now."""
+        return scanner.scan_lines(self.text)
 
-    @scan.setter
-    def scan(self, scan: Scan) -> None:
-        self._scan = scan
-
-    @property
+    @cached_property
     def fenced(self) -> dict[int, str]:
-        """Return where the blocks begin that are in a code block, undamaged by a chat, with its fence.
+        """Where the blocks begin that are in a code block, undamaged by a chat, with its fence.
 
         To be asked for once all damage to the tags is known.
         """
-        if self._fenced is None:
-            is_spared = not self.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION}
-            self._fenced = dict(_fences(self.text, self.scan)) if is_spared else {}
-        return self._fenced
+        is_spared = not self.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION}
+        return dict(_fences(self.text, self.scan)) if is_spared else {}
 
     @property
     def header_at(self) -> int:
@@ -167,7 +158,8 @@ class RepairedAnswer(Struct):
 
     def change(self, text: str) -> None:
         """Take another text; lines keep their numbers."""
-        self.text, self._scan, self._fenced = text, None, None
+        self.text = text
+        self.__dict__.clear()  # what was found in the other one
 
     def blank(self, *parts: tuple[int, int]) -> None:
         """Take parts out of the text and leave their line ends."""

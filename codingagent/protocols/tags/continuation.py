@@ -154,9 +154,8 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 class SecondHalf(Struct, frozen=True):
     """An answer that closes a block which it does not open: it does not fit what had arrived of that."""
 
-    command: str
-    name: str
-    """The block in words."""
+    head: Block
+    """The block, without its body."""
     line: int
     """Where it is closed; or opened, if it `begins` otherwise than before."""
     begins: bool = False
@@ -176,14 +175,14 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     arrived = head._replace(body=cut.partition("\n")[2])
     for block in blocks:
         if is_rest(arrived, block):
-            return SecondHalf(head.name, named(head), block.line, begins=True)
+            return SecondHalf(head, block.line, begins=True)
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
         at = found.start()
         if any(block.name == head.name and block.start < at for block in blocks):
             return None
         if not any(block.start <= at < block.end for block in blocks):
-            return SecondHalf(head.name, named(head), text.count("\n", 0, at) + 1)
+            return SecondHalf(head, text.count("\n", 0, at) + 1)
     return None
 
 

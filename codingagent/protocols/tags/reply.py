@@ -431,18 +431,18 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without a block whose first half does not fit, and without what may need it."""
     before = (i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER)
     behind = [f"{item.kind} at line {item.line}" for item in reply.items if item.line > half.line]
-    does = "opens it again" if half.begins else "ends it"
+    does, name = "opens it again" if half.begins else "ends it", continuation.named(half.head)
     reason = (
-        f"{CUT_OFF} {half.name} before, and this answer {does} at line {half.line} without going on from"
+        f"{CUT_OFF} {name} before, and this answer {does} at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
     )
-    again = f"; send {half.name} again from its start"
+    again = f"; send {name} again from its start"
     if half.begins:
         again += ', with overwrite="true" if it starts in another way now'
     if behind:
         reason += f", and what follows it was not executed: {some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
-    items = (*before, Problem(Kind(half.command), reason, half.line, advice=again))
+    items = (*before, Problem(Kind(half.head.name), reason, half.line, advice=again))
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 
