@@ -21,7 +21,6 @@ from tests.benchmarks import (
     safety,
     secrets,
     starting,
-    tools,
     turns,
 )
 from tests.benchmarks.measuring import milliseconds
@@ -41,7 +40,6 @@ _ROOMS = (
     runs,
     replies,
     rpc,
-    tools,
     secrets,
 )
 
