@@ -61,6 +61,8 @@ _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
 _REPLY_S, _TURNS = 600, 20
+# How an answer begins that says which request it is for.
+_REPLY = "[REPLY"
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
 
@@ -90,6 +92,8 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: SessionOption
                 line(conversation)
             if glance is not None and (done := glance.put(conversation)):
                 screen.copied(conversation.session.sequence, *done)
+                if line is not None:
+                    line.copied = conversation.session.sequence
 
         look, entered = glance or (lambda _: None), None if line is None else line.wait
         inbox_loop.follow(work, inbox, watch.wait, look, attend, screen.remark, entered)
@@ -135,6 +139,8 @@ class Entered(Struct):
     """The command that accepts the check that is offered."""
     _seen: tuple[object, int] = (None, 0)
     """The open session, and the number of its request, when the line was read."""
+    copied: int = 0
+    """The number of the last request that was put on the clipboard here."""
 
     def recall(self) -> None:
         """Show again how a task that is done ended."""
@@ -203,7 +209,9 @@ class Entered(Struct):
             return
         at_work = AT_WORK.set(self._shared)
         try:
-            if entry.is_line:
+            if not entry.text:
+                self._carry(conversation)
+            elif entry.is_line:
                 self._do(entry, conversation.session)
             else:
                 self._judge(entry.text, conversation)
@@ -211,6 +219,30 @@ class Entered(Struct):
             fail(str(fault))
         finally:
             AT_WORK.reset(at_work)
+
+    def _carry(self, conversation: "Conversation") -> None:
+        """Take the answer from the clipboard, if it has one; else put the request there."""
+        session = conversation.session
+        if not session.is_awaiting_answer:
+            return
+        try:
+            text = clipboard.read() if clipboard.can_be_read() else ""
+        except WorkError as fault:
+            raise UsageError(str(fault)) from fault
+        # The person says by the key that it is one, unless it names another request.
+        is_handed = _REPLY not in text
+        if text.strip() and conversation.is_answer(text, is_handed=is_handed):
+            self._judge(text, conversation)
+            return
+        requests = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
+        is_request = any(path.read_text("utf-8").strip() == text.strip() for path in requests)
+        if self.copied == session.sequence and text.strip() and not is_request:
+            raise UsageError(
+                f"the clipboard has no answer to request {session.sequence}: copy the chat's whole answer, or"
+                " paste it here; /copy puts the request there again"
+            )
+        if self._run("/copy", "") == 0:
+            self.copied = session.sequence
 
     def _do(self, entry: "LineEntry", session: Session) -> None:
         text = entry.text
@@ -294,8 +326,8 @@ class Entered(Struct):
                 how = near.replace("'", "'/", 1) or "/help lists them"
                 raise UsageError(f"there is no {name}; {how}; if it is for the model, put a space before it")
 
-    def _run(self, name: str, rest: str) -> None:
-        """Run the command that a line stands for."""
+    def _run(self, name: str, rest: str) -> int:
+        """Run the command that a line stands for; return its exit status."""
         from codingagent.cli import main
 
         requests = self._shared.work.requests
@@ -309,6 +341,7 @@ class Entered(Struct):
             self._screen.offer(now)
         if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
             self._leave()
+        return status
 
     def _leave(self) -> None:
         session = self._shared.work.requests.session

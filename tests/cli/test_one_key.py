@@ -1,0 +1,113 @@
+"""A carry is one key each way: keys are counted on a real terminal, with a clipboard that is a program."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_amend import Terminal, terminal
+from tests.cli.test_cli import run, session_of
+from tests.cli.test_commit import DONE, EDIT, Repository
+from tests.cli.test_copy_paste import CLIPBOARD
+from tests.cli.test_waiting_line import MAKE, PROMPT, answer, confirm, enter
+from tests.helpers import HANG_S, wait_until
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip"),
+    pytest.mark.usefixtures("plain"),
+]
+
+
+@pytest.fixture(name="clipboard")
+def _clipboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program, file = tmp_path / "bin" / "xclip", tmp_path / "clipboard"
+    program.parent.mkdir()
+    program.write_text(CLIPBOARD)
+    program.chmod(0o755)
+    file.touch()
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    for name, value in (("DISPLAY", ":99"), ("CLIPBOARD_FILE", str(file)), ("CODINGAGENT_CLIPBOARD", "off")):
+        monkeypatch.setenv(name, value)
+    for name in ("WAYLAND_DISPLAY", "SSH_TTY", "SSH_CONNECTION", "TMUX"):
+        monkeypatch.delenv(name, raising=False)
+    return file
+
+
+def copied(clipboard: Path, part: str) -> None:
+    wait_until(lambda: part in clipboard.read_text("utf-8"))
+
+
+@pytest.mark.with_git
+@pytest.mark.parametrize("setting", ["off", "auto"])
+def test_a_task_takes_four_keys_from_new_to_commit(
+    clipboard: Path, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the chat's own copy and paste; where the clipboard is watched it takes two."""
+    for name, value in (("CLIPBOARD", setting), ("SANDBOX", "off"), ("CONTEXT", "0")):
+        monkeypatch.setenv(f"CODINGAGENT_{name}", value)
+    for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
+        monkeypatch.setenv(f"{name}_NAME", "A")
+        monkeypatch.setenv(f"{name}_EMAIL", "a@example.org")
+    monkeypatch.setenv("GIT_EDITOR", "true")
+    repository = Repository(tmp_path / "project")
+    repository.first()
+    home, keys = repository.root / ".codingagent", list[str]()
+
+    def press(asked: Terminal, key: str) -> None:
+        keys.append(key)
+        confirm(asked) if key == "\r" else asked.types(key)
+
+    with terminal(home, "new", "--workspace", str(repository.root), "Change g to G") as asked:
+        asked.says(PROMPT)
+        if setting == "off":
+            press(asked, "\r")
+        copied(clipboard, "=== PROTOCOL ===")
+        clipboard.write_text(answer(home, 1, EDIT.format("cart.py", "g", "G") + DONE), "utf-8")
+        if setting == "off":
+            press(asked, "\r")
+        asked.says("1 commit")
+        asked.says("Type what to do next")
+        press(asked, "1")
+        press(asked, "\r")
+        asked.says("committed 1 file on main")
+    assert len(keys) == (4 if setting == "off" else 2)
+    assert repository.committed() == {"M\tcart.py"}
+
+
+def test_what_enter_does_with_the_clipboard(clipboard: Path, tmp_path: Path) -> None:
+    """It takes an answer to this request, puts the request there, and overwrites nothing that may be one."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    clipboard.write_text("what somebody copied before", "utf-8")
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        confirm(asked)
+        copied(clipboard, "Sequence: 1\n")
+        asked.says(PROMPT, 2)
+        clipboard.write_text("I would say: no.", "utf-8")
+        confirm(asked)
+        asked.says("the clipboard has no answer to request 1")
+        assert clipboard.read_text("utf-8") == "I would say: no."
+        enter(asked, "/copy")
+        copied(clipboard, "Sequence: 1\n")
+        asked.says(PROMPT, 4)
+        confirm(asked)  # nothing was copied since
+        asked.says("is on the clipboard", 3)
+        first = answer(home, 1, MAKE)
+        clipboard.write_text(first, "utf-8")
+        asked.says(PROMPT, 5)
+        confirm(asked)
+        asked.says("Request 2")
+        asked.says(PROMPT, 6)
+        assert clipboard.read_text("utf-8") == first
+        confirm(asked)  # an answer to another request is none
+        copied(clipboard, "Sequence: 2\n")
+        asked.says(PROMPT, 7)
+        clipboard.write_text('[CREATE_FILE path="b.txt"]\nhi\n[/CREATE_FILE]\n', "utf-8")
+        confirm(asked)  # without a header the key says it
+        asked.says("Request 3")
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    assert (home / "workspace" / "b.txt").read_text("utf-8") == "hi\n"
+    assert session_of(home)
