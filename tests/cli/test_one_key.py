@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_amend import Terminal, terminal
-from tests.cli.test_cli import run, session_of
+from codingagent.prompt import tokens
+from tests.cli.test_amend import Terminal, request, terminal
+from tests.cli.test_cli import drop, run
 from tests.cli.test_commit import DONE, EDIT, Repository
 from tests.cli.test_copy_paste import CLIPBOARD
 from tests.cli.test_waiting_line import MAKE, PROMPT, answer, confirm, enter
@@ -110,4 +111,58 @@ def test_what_enter_does_with_the_clipboard(clipboard: Path, tmp_path: Path) -> 
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
     assert (home / "workspace" / "b.txt").read_text("utf-8") == "hi\n"
-    assert session_of(home)
+
+
+def test_a_command_of_the_persons_runs_and_its_output_is_offered(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        for number, (line, reply) in enumerate(
+            (("echo $((6*7)) >&2; exit 3", "y"), ("echo 5$((4+4))", "n")), 1
+        ):
+            enter(asked, f"/run {line}")
+            asked.says("send this to the chat", number)
+            asked.says("[y]es, [n]o:", number)
+            asked.types(f"{reply}\r")
+            asked.says(PROMPT, number + 1)
+        asked.says("\n58\n")
+        enter(asked, "/run sudo true")
+        asked.says("sudo true was not run: ")
+        asked.says(PROMPT, 4)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    told = request(home)
+    assert "`echo $((6*7)) >&2; exit 3` of mine, exit code 3, printed:\n42\n" in told
+    assert "echo 5" not in told
+
+
+def test_a_long_task_goes_on_in_a_new_chat(clipboard: Path, tmp_path: Path) -> None:
+    """The whole request has the goal, what was done and what failed, in at most 3,000 tokens."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "the goal of it all") == 0
+    failing = EDIT.format("notes.txt", "nothing like it", "x")
+    made = [
+        MAKE.replace("notes", f"notes{n}") + failing + f"[MESSAGE]\n{n} {'words ' * 400}\n[/MESSAGE]\n"
+        for n in range(30)
+    ]
+    for reply in made:
+        drop(home, reply)
+        assert run(home, "resume", "--once") == 0
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        enter(asked, "the chat says that it is full")
+        asked.says("go on in a new chat?")
+        asked.says("Its number")
+        asked.types("y\r")
+        asked.says("open a new chat and paste it there")
+        asked.says(PROMPT, 2)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    text = clipboard.read_text("utf-8")
+    assert "Task: the goal of it all\n" in text
+    assert (
+        "\n  answer 29 changed notes28.txt; failed: EDIT_FILE notes.txt: File 'notes.txt' not found" in text
+    )
+    assert "it is full" not in text
+    assert tokens.estimate(text.partition("=== PROMPT ===")[2]) <= 3_000

@@ -26,12 +26,15 @@ from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
-from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import TurnEnded, Wants, is_session_id
+from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.model.events import CommandRan
+from codingagent.model.journal_entries import OperationEnded, TurnEnded, Wants, is_session_id
+from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage import settings_file
+from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
 from codingagent.workspace import programs
@@ -44,7 +47,7 @@ _TOLD = sections(__file__)
 _COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
 _WORDS = table(_TOLD["command lines"])
-_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do")
+_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do", "/run")
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for word in row.split()}
 _ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
@@ -53,6 +56,9 @@ _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
+# What people say when a chat takes no more.
+_FULL = lazy_pattern(r"\bchat\b.{0,30}\b(refuse|full|too long|limit|forgot|forget)", re.IGNORECASE)
+_ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
 _HELP = (
     "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
     " line, Ctrl-X Ctrl-E: editor). Tab completes:"
@@ -253,7 +259,9 @@ class Entered(Struct):
         offers = self._screen.offers if session.is_complete else ()
         if text.strip() in map(str, range(1, len(offers) + 1)):
             command = offers[int(text) - 1]
-        if command is None:
+        if command is None and _FULL.search(text) and self._choice("go on in a new chat?", _ANEW) == 0:
+            self._command("/new-chat", "")
+        elif command is None:
             self._say(text)
         elif command:
             asked, ways = f"this was pasted: run {command}?", ("yes", "no: forget it")
@@ -319,12 +327,43 @@ class Entered(Struct):
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
+            case "/run":
+                self._run_command(rest)
             case _ if name in _WORDS:
-                self._run(name, rest)
+                if self._run(name, rest) == 0 and name == "/new-chat":
+                    self._screen.remark(
+                        "open a new chat and paste it there: it has the task and what was done"
+                    )
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
                 how = near.replace("'", "'/", 1) or "/help lists them"
                 raise UsageError(f"there is no {name}; {how}; if it is for the model, put a space before it")
+
+    def _run_command(self, command: str) -> None:
+        """Run a command of the person's as an answer's would be; offer its output to the chat."""
+        from codingagent.agent import run_command
+        from codingagent.agent.plan import OperationRequest, Plan
+
+        context, check = self._shared.work.context, self._shared.conversation.check
+        if check.is_running:
+            raise UsageError("your check still runs: try again when it has ended")
+        operation = RunCommand(command)
+        try:
+            plan = run_command.plan(context, OperationRequest(0, operation), operation)
+            if not isinstance(plan, Plan):
+                raise UsageError(f"{command} was not run: {plan.reason}")
+            ran = plan.act()
+        except OperationError as fault:
+            raise UsageError(fault.fact) from fault
+        except KeyboardInterrupt:
+            self._screen.remark(f"{command} was stopped")
+            return
+        assert isinstance(ran, CommandRan), "that is what it plans"
+        self._screen.record(OperationEnded(0, ran, now()), self._shared.work.requests.session)
+        sys.stdout.write(ran.output)
+        told = f"`{command}` of mine, exit code {ran.exit_code}, printed:\n{ran.output}".rstrip()
+        if self._choice("send this to the chat with the next request?", ("yes", "no")) == 0:
+            self._say(told)
 
     def _run(self, name: str, rest: str) -> int:
         """Run the command that a line stands for; return its exit status."""
@@ -352,7 +391,7 @@ class Entered(Struct):
 
 def _whole(name: str) -> str:
     """Return the command that a name means: its own, or the only one that it begins."""
-    name = _ALIASES.get(name[1:], name)
+    name = _ALIASES.get(name[1:]) or _ALIASES.get(name, name)
     found = [each for each in _COMMANDS if each.startswith(name)]
     if name in found or not found:
         return name
