@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 1.0
 # A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S, _HELD_S = 3.0, 10.0
+# Programs that save an answer in steps pause meanwhile.
+_REST_S = 3.0
 # A shell's exit code.
 _NOT_FOUND = 127
 # Wait for a possible event, up to a time limit; return hints by file name.
@@ -76,8 +78,11 @@ class Inbox:
         """Record the system's hints; each holds until the file is seen to change again."""
         self._hints.update(hints)
 
-    def next(self) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if complete (others wait for it), and whether there is any."""
+    def next(self, lacks_end: Callable[[str], bool] = lambda _: False) -> tuple[InboxFile | None, bool]:
+        """Return the oldest file if complete (others wait for it), and whether there is any.
+
+        One that `lacks_end`, by its name, waits a while for the rest.
+        """
         files = self._files()
         self._looks = first_looks(self._looks, files)
         for file in files:
@@ -85,7 +90,8 @@ class Inbox:
                 continue  # empty files wait, and delay no others
             first = self._looks[file.name]
             hint = self._hints.get(file.name, Hint.NOTHING)
-            if is_finished(first, file, hint):
+            has_time = file.at_s - first.at_s < _REST_S
+            if is_finished(first, file, hint) and not (has_time and lacks_end(file.name)):
                 self._hints.pop(file.name, None)
                 self.given += 1
                 return file, True
@@ -152,6 +158,14 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     """
     announced, is_prepared = -1, True
     complaints: list[str] = []
+    begun = set[str]()
+
+    def lacks_end(name: str) -> bool:
+        is_begun = work.conversation.lacks_end(name)
+        if is_begun and name not in begun:
+            begun.add(name)
+            say(f"{shown(name)} has no [END] yet: {_REST_S:g} s are left for the rest of it")
+        return is_begun
 
     def is_due() -> bool:
         inbox.hear(patience(0))
@@ -170,7 +184,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             if is_done() and not (line and stays and work.wait(partial(line, bool))):
                 return
             continue
-        file, any_left = inbox.next()
+        file, any_left = inbox.next(lacks_end)
         if file is not None:
             _take(work, inbox, file)
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.prompt import tokens
-from tests.cli.test_amend import Terminal, request, terminal
+from tests.cli.test_amend import Terminal, holding, request, terminal
 from tests.cli.test_cli import drop, run
 from tests.cli.test_commit import DONE, EDIT, Repository
 from tests.cli.test_copy_paste import CLIPBOARD
@@ -166,3 +166,21 @@ def test_a_long_task_goes_on_in_a_new_chat(clipboard: Path, tmp_path: Path) -> N
     )
     assert "it is full" not in text
     assert tokens.estimate(text.partition("=== PROMPT ===")[2]) <= 3_000
+
+
+@pytest.mark.parametrize("rest", ["[DONE]\nall of it\n[/DONE]\n[END]\n", ""])
+def test_an_answer_that_is_saved_in_steps_is_one(tmp_path: Path, rest: str) -> None:
+    """One without its end waits for the rest, for a while; that is said."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    with holding(home) as holder, (home / "inbox" / "saved.txt").open("a", encoding="utf-8") as file:
+        file.write(answer(home, 1, MAKE).removesuffix("[END]\n"))
+        file.close()
+        holder.says("saved.txt has no [END] yet")
+        assert not (home / "workspace" / "notes.txt").exists()
+        if rest:
+            with (home / "inbox" / "saved.txt").open("a", encoding="utf-8") as more:
+                more.write(rest)
+        holder.says("Done: all of it" if rest else "Request 2")
+    assert (home / "workspace" / "notes.txt").exists()
+    assert len([*(home / "inbox" / "processed").iterdir()]) == 1
