@@ -79,10 +79,7 @@ class Inbox:
         self._hints.update(hints)
 
     def next(self, lacks_end: Callable[[str], bool] = lambda _: False) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if complete (others wait for it), and whether there is any.
-
-        One that `lacks_end`, by its name, waits a while for the rest.
-        """
+        """Return the oldest file if complete (one that `lacks_end` waits a while), and if there is any."""
         files = self._files()
         self._looks = first_looks(self._looks, files)
         for file in files:
@@ -186,7 +183,13 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             continue
         file, any_left = inbox.next(lacks_end)
         if file is not None:
-            _take(work, inbox, file)
+            try:
+                _take(work, inbox, file)
+            except KeyboardInterrupt:
+                if line is None or work.conversation.session.unfinished is None:
+                    raise
+                say("stopped; Ctrl-C again leaves")
+                work.go_on()
             continue
         if work.conversation.check.has_ended:
             # To an answer that is on its way it comes too late.

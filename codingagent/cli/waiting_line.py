@@ -68,10 +68,7 @@ _HINTS_AFTER_DONE = ("Type what to do next, or /quit", "Type, or /quit")
 
 
 class LineEntry(Struct, frozen=True):
-    """What the person entered: a line, which may hold pasted words, or a longer paste.
-
-    An empty line: Enter was pressed alone.
-    """
+    """What the person entered: a line (empty: Enter alone), maybe with pasted words, or a longer paste."""
 
     text: str
     is_line: bool

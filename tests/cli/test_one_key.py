@@ -1,6 +1,7 @@
 """A carry is one key each way: keys are counted on a real terminal, with a clipboard that is a program."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_a_command_of_the_persons_runs_and_its_output_is_offered(tmp_path: Path)
             asked.says(PROMPT, number + 1)
         asked.says("\n58\n")
         enter(asked, "/run sudo true")
-        asked.says("sudo true was not run: ")
+        asked.says("Command 'sudo' is blocked")
         asked.says(PROMPT, 4)
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
@@ -184,3 +185,35 @@ def test_an_answer_that_is_saved_in_steps_is_one(tmp_path: Path, rest: str) -> N
         holder.says("Done: all of it" if rest else "Request 2")
     assert (home / "workspace" / "notes.txt").exists()
     assert len([*(home / "inbox" / "processed").iterdir()]) == 1
+
+
+@pytest.mark.parametrize(
+    "read", ["CONVENTIONS.md", "[CONVENTIONS.md, 'a/b.md']", "\n  - CONVENTIONS.md\n  - a/b.md"]
+)
+def test_what_aider_was_set_to_read_is_offered(tmp_path: Path, read: str) -> None:
+    (tmp_path / "home" / "workspace").mkdir(parents=True)
+    conf = tmp_path / "home" / "workspace" / ".aider.conf.yml"
+    conf.write_text(f"model: x\nread: {read}\nauto-commits: false\n", "utf-8")
+    with terminal(tmp_path / "home", "new", "--sandbox", "off", "a task") as asked:
+        more = " a/b.md" * ("a/b" in read)
+        asked.says(f".aider.conf.yml reads more files: /attach CONVENTIONS.md{more} adds them")
+
+
+def test_an_interrupt_stops_the_command_and_stays(tmp_path: Path) -> None:
+    """The rest of the answer is done, the request tells of it; a second one leaves."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    begun = home / "workspace" / "begun"
+    command = f"[RUN_COMMAND]\ntouch {begun}; exec sleep 60\n[/RUN_COMMAND]\n"
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        drop(home, answer(home, 1, command + MAKE))
+        wait_until(begun.exists)
+        os.killpg(asked.process.pid, signal.SIGINT)
+        asked.says("stopped; Ctrl-C again leaves")
+        asked.says("Request 2")
+        asked.says(PROMPT, 2)
+        asked.types("\x03")
+        assert asked.process.wait(HANG_S) == 130
+    assert (home / "workspace" / "notes.txt").exists()
+    assert "interrupted: it may have run in part" in request(home, 2)

@@ -56,6 +56,10 @@ _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
+# The files that aider's settings have it read: one, a list in a line, or in lines of their own.
+_AIDER = ".aider.conf.yml"
+_READS = lazy_pattern(r"^read:(.*(?:\n[ \t]*- .*)*)", re.MULTILINE)
+_NAMES = lazy_pattern(r"[^\s,\[\]\"'-][^\s,\[\]\"']*")
 # What people say when a chat takes no more.
 _FULL = lazy_pattern(r"\bchat\b.{0,30}\b(refuse|full|too long|limit|forgot|forget)", re.IGNORECASE)
 _ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
@@ -168,6 +172,10 @@ class Entered(Struct):
                 self._proposed = f"/check {own}"
                 how = f"type 1 to run `{own}` now and after changes"
                 self._screen.remark(f"you named no check: {how}")
+        with contextlib.suppress(OperationError):
+            text = context.workspace.read(_AIDER).data.decode("utf-8", "replace") if is_new else ""
+            if files := _NAMES.findall("".join(_READS.findall(text))):
+                self._screen.remark(f"{_AIDER} reads more files: /attach {' '.join(files)} adds them")
 
     def wait(self, is_due: Callable[[], bool]) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -240,8 +248,8 @@ class Entered(Struct):
         if text.strip() and conversation.is_answer(text, is_handed=is_handed):
             self._judge(text, conversation)
             return
-        requests = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
-        is_request = any(path.read_text("utf-8").strip() == text.strip() for path in requests)
+        paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
+        is_request = any(path.read_text("utf-8").strip() == text.strip() for path in paths)
         if self.copied == session.sequence and text.strip() and not is_request:
             raise UsageError(
                 f"the clipboard has no answer to request {session.sequence}: copy the chat's whole answer, or"
@@ -344,26 +352,22 @@ class Entered(Struct):
         from codingagent.agent import run_command
         from codingagent.agent.plan import OperationRequest, Plan
 
-        context, check = self._shared.work.context, self._shared.conversation.check
-        if check.is_running:
-            raise UsageError("your check still runs: try again when it has ended")
-        operation = RunCommand(command)
+        context, operation = self._shared.work.context, RunCommand(command)
+        self._shared.conversation.check.wait(lambda: False)
         try:
             plan = run_command.plan(context, OperationRequest(0, operation), operation)
-            if not isinstance(plan, Plan):
-                raise UsageError(f"{command} was not run: {plan.reason}")
-            ran = plan.act()
+            ran = plan.act() if isinstance(plan, Plan) else plan
         except OperationError as fault:
             raise UsageError(fault.fact) from fault
         except KeyboardInterrupt:
             self._screen.remark(f"{command} was stopped")
             return
-        assert isinstance(ran, CommandRan), "that is what it plans"
         self._screen.record(OperationEnded(0, ran, now()), self._shared.work.requests.session)
-        sys.stdout.write(ran.output)
-        told = f"`{command}` of mine, exit code {ran.exit_code}, printed:\n{ran.output}".rstrip()
-        if self._choice("send this to the chat with the next request?", ("yes", "no")) == 0:
-            self._say(told)
+        if isinstance(ran, CommandRan):
+            sys.stdout.write(ran.output)
+            told = f"`{command}` of mine, exit code {ran.exit_code}, printed:\n{ran.output}".rstrip()
+            if self._choice("send this to the chat with the next request?", ("yes", "no")) == 0:
+                self._say(told)
 
     def _run(self, name: str, rest: str) -> int:
         """Run the command that a line stands for; return its exit status."""
