@@ -109,6 +109,11 @@ def test_what_enter_does_with_the_clipboard(clipboard: Path, tmp_path: Path) -> 
         clipboard.write_text('[CREATE_FILE path="b.txt"]\nhi\n[/CREATE_FILE]\n', "utf-8")
         confirm(asked)  # without a header the key says it
         asked.says("Request 3")
+        asked.says(PROMPT, 8)
+        cut = MAKE.replace("notes", "c").partition("dich")[0]
+        clipboard.write_text(answer(home, 3, cut).removesuffix("[END]\n"), "utf-8")
+        confirm(asked)  # half of one, too
+        asked.says("Request 4")
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
     assert (home / "workspace" / "b.txt").read_text("utf-8") == "hi\n"

@@ -29,6 +29,7 @@ from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import OperationEnded, TurnEnded, Wants, is_session_id
+from codingagent.model.observations import digest_of
 from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.model.plain_text import one_line, plural
@@ -61,18 +62,18 @@ _AIDER = ".aider.conf.yml"
 _READS = lazy_pattern(r"^read:(.*(?:\n[ \t]*- .*)*)", re.MULTILINE)
 _NAMES = lazy_pattern(r"[^\s,\[\]\"'-][^\s,\[\]\"']*")
 # What people say when a chat takes no more.
-_FULL = lazy_pattern(r"\bchat\b.{0,30}\b(refuse|full|too long|limit|forgot|forget)", re.IGNORECASE)
+_FULL = lazy_pattern(
+    r"^(?:the |this |my )?chat\b.{0,30}\b(refuse|full|too long|limit|forg[eo]t)", re.IGNORECASE
+)
 _ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
 _HELP = (
-    "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
-    " line, Ctrl-X Ctrl-E: editor). Tab completes:"
+    "Enter alone takes the answer from the clipboard, or puts the request there. Or paste the answer. What"
+    " you type goes to the model (Enter sends, Alt-Enter: new line, Ctrl-X Ctrl-E: editor). Tab completes:"
 )
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
 _REPLY_S, _TURNS = 600, 20
-# How an answer begins that says which request it is for.
-_REPLY = "[REPLY"
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
 
@@ -243,9 +244,9 @@ class Entered(Struct):
             text = clipboard.read() if clipboard.can_be_read() else ""
         except WorkError as fault:
             raise UsageError(str(fault)) from fault
-        # The person says by the key that it is one, unless it names another request.
-        is_handed = _REPLY not in text
-        if text.strip() and conversation.is_answer(text, is_handed=is_handed):
+        # The last answer may be there still.
+        is_new = digest_of(text.encode("utf-8", "replace")) != session.last_digest
+        if text.strip() and is_new and conversation.is_answer(text, is_handed=True):
             self._judge(text, conversation)
             return
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
