@@ -22,7 +22,7 @@ from codingagent.model import events, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.journal_entries import Record
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen
+from codingagent.model.plain_text import estimated, on_screen
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
@@ -109,8 +109,8 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
-            f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
-            f" secrets ({egress.secrets}): {hidden or 'none'}"
+            f" {egress.size_bytes} bytes, {estimated(egress.tokens)}, SHA-256 {egress.digest};"
+            f" files: {files or 'none'}; secrets ({egress.secrets}): {hidden or 'none'}"
         )
 
 
