@@ -584,6 +584,8 @@ def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> Non
         ("go.mod", "module x\n", "go test ./..."),
         ("Makefile", "all:\n", ""),
         ("README", "pytest", ""),
+        (".aider.conf.yml", 'model: x\ntest-cmd: "make -s check"  \n', "make -s check"),
+        (".aider.conf.yml", "# test-cmd: no\ntest-cmd:\n", ""),
     ],
 )
 def test_a_file_says_how_the_tests_run(tmp_path: Path, name: str, text: str, command: str) -> None:

@@ -310,6 +310,7 @@ def test_the_record_says_what_left(tmp_path: Path) -> None:
     assert (last["sizeBytes"], last["digest"]) == (len(sent), hashlib.sha256(sent).hexdigest())
     assert last["files"] == [{"path": "app.py", "first": 2, "last": 2}]
     assert (last["hidden"], last["secrets"], last["sequence"]) == ({"GITHUB": 1}, "redact", 2)
+    assert f" {len(sent)} bytes, ~" in line
     assert "files: app.py 2-2; secrets (redact): GITHUB 1" in line
 
 

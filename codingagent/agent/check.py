@@ -31,7 +31,7 @@ from codingagent.process.diagnosis import lacking
 from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
 
-# Files, the command that each means, and the expression of which it has a match then.
+# Files, the command that each means, and the expression of which it has a match then; a group is the command.
 _PROPOSED = re.findall(r" +(\S+) {2,}(.*?) {2,}(.*)\n", sections(__file__)["proposed"])
 _LOOK_EVERY_S = 0.1
 _BEFORE = (Phase.REQUEST_DUE, Phase.AWAITING_ANSWER)
@@ -49,7 +49,8 @@ def proposal(workspace: Workspace) -> str:
     for path, command, pattern in _PROPOSED:
         with contextlib.suppress(OperationError):
             text = workspace.text(path, workspace.read(path).data)
-            if text is not None and re.search(pattern, text.text, re.MULTILINE):
+            if text is not None and (found := re.search(pattern, text.text, re.MULTILINE)):
+                command = "".join(found.groups()) or command  # noqa: PLW2901
                 folder, end = (".venv/Scripts", ".exe") if os.name == "nt" else (".venv/bin", "")
                 is_own = command + end in workspace.names(folder)
                 return f"{folder}/{command}".replace("/", os.sep) if is_own else command

@@ -134,6 +134,11 @@ class Views:
         decoded = self._workspace.text(path, data)
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
+        if notebooks.is_old(path, decoded.text):
+            convert = "jupyter nbconvert --to notebook --inplace"
+            raise OperationError(
+                f"File '{path}' is a notebook of nbformat 3", advice=f"; {convert} makes it one of 4"
+            )
         text = without_halves(notebooks.shown(path, decoded.text)).replace("\r\n", "\n")
         # A link may have a harmless name.
         real = self._workspace.resolved(path)

@@ -94,6 +94,13 @@ class Conversation:
         named = found.header and (found.header.session, found.header.sequence)
         return has_steps and not is_prose and (is_handed or named == awaited)
 
+    def lacks_end(self, name: str) -> bool:
+        """Return whether a file that somebody saved says which answer it is, and does not end as one."""
+        if self._mailbox.named(name) is not None or not self._mailbox.has(name):
+            return False
+        data = self._mailbox.read(name) or b""
+        return b"[REPLY" in data and b"[END" not in data
+
     def take(self, name: str, *beside: str, accept: bool = False, skip: tuple[int, ...] = ()) -> bool:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 

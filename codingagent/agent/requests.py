@@ -24,7 +24,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.session_state import Phase, Said, Session, no_request_waits
-from codingagent.model.settings import chats
+from codingagent.model.settings import chats, pasted
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
@@ -217,8 +217,9 @@ class Requests:
                 lines = f"only the first and last of its {view.total_lines:,} lines go"
                 yield f"{shown_path(view.path)}: {lines}; attach it by its own name for all"
         yield from file_contents.cuts(brief or text, material.files)
-        if is_first and settings.chat != "custom":
-            if advice := chats()[settings.chat].advice(len(text)):
+        if settings.chat != "custom":
+            chat, size = chats()[settings.chat], len(brief or text)
+            if (is_first or size > (pasted(settings.chat) or size)) and (advice := chat.advice(size)):
                 yield advice
         elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:
             how = "attach it instead of pasting, or lower context_chars"

@@ -138,7 +138,7 @@ class Secrecy:
             return session
         # Those of the answer, each once: the results are these events.
         ends = tuple(replace(end, event=self.event(end.event)) for end in session.ends)
-        fields = ("task", "said", "replies", "checked", "notes")
+        fields = ("task", "said", "replies", "turns", "checked", "notes")
         told = {field: self.hide_all(getattr(session, field)) for field in fields}
         return replace(session, results=tuple(end.event for end in ends), ends=ends, **told)
 

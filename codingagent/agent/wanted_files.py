@@ -426,6 +426,8 @@ class RankedFiles:
                 decoded = None if why else workspace.text(path, workspace.read(path).data)
             except OperationError as fault:
                 decoded, why = None, fault.reason
+            if decoded is not None and notebooks.is_old(path, decoded.text):
+                decoded, why = None, "it is a notebook of nbformat 3; save it as one of 4"
             if decoded is None:
                 if file.named:
                     self._refused[path] = why or "it is not text, or in no encoding that is certain"

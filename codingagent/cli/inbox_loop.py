@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 1.0
 # A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S, _HELD_S = 3.0, 10.0
+# Programs that save an answer in steps pause meanwhile.
+_REST_S = 3.0
 # A shell's exit code.
 _NOT_FOUND = 127
 # Wait for a possible event, up to a time limit; return hints by file name.
@@ -68,15 +70,17 @@ class Inbox:
         """Record the system's hints; each holds until the file is seen to change again."""
         self._hints.update(hints)
 
-    def next(self) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if complete (others wait for it), and whether there is any."""
+    def next(self, lacks_end: Callable[[str], bool] = lambda _: False) -> tuple[InboxFile | None, bool]:
+        """Return the oldest file if complete (one that `lacks_end` waits a while), and if there is any."""
         self._found = files = self.files()
         self._looks = first_looks(self._looks, files)
         # Empty files wait, and delay no others.
         file = next((each for each in files if each.size_bytes), None)
         if file is None:
             return None, False
-        if not all(map(self._is_finished, (file, *self.beside(file)))):
+        has_time = file.at_s - self._looks[file.name].at_s < _REST_S
+        is_whole = all(map(self._is_finished, (file, *self.beside(file))))
+        if not is_whole or (has_time and lacks_end(file.name)):
             return None, True
         self._hints.pop(file.name, None)
         self.given += 1
@@ -132,6 +136,20 @@ def _advice(file: InboxFile) -> str:
     return f"{name} in the inbox has no extension: rename it to {name}.txt"
 
 
+def _end_is_missed(work: "SharedSession", say: Callable[[str], None]) -> Callable[[str], bool]:
+    """Return what tells whether a file of an answer has no end yet; it says so once."""
+    told = set[str]()
+
+    def lacks_end(name: str) -> bool:
+        is_begun = work.conversation.lacks_end(name)
+        if is_begun and name not in told:
+            told.add(name)
+            say(f"{paths.shown(name)} has no [END] yet: {_REST_S:g} s are left for the rest of it")
+        return is_begun
+
+    return lacks_end
+
+
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     work: "SharedSession",
     inbox: Inbox,
@@ -147,6 +165,10 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     """
     announced, is_prepared = -1, True
     complaints: list[str] = []
+    lacks_end = _end_is_missed(work, say)
+
+    def is_done() -> bool:
+        return work.conversation.session.is_complete
 
     def is_due() -> bool:
         inbox.hear(patience(0))
@@ -154,9 +176,6 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         complaints.extend(inbox.complaints())
         has_any = any(file.size_bytes for file in inbox.files())
         return bool(complaints) or work.conversation.check.has_ended or has_any
-
-    def is_done() -> bool:
-        return work.conversation.session.is_complete
 
     while True:
         if is_done():
@@ -166,9 +185,15 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             if is_done() and not (line and stays and work.wait(partial(line, bool))):
                 return
             continue
-        file, any_left = inbox.next()
+        file, any_left = inbox.next(lacks_end)
         if file is not None:
-            _take(work, inbox, file)
+            try:
+                _take(work, inbox, file)
+            except KeyboardInterrupt:
+                if line is None or work.conversation.session.unfinished is None:
+                    raise
+                say("stopped; Ctrl-C again leaves")
+                work.go_on()
             continue
         if work.conversation.check.has_ended:
             # To an answer that is on its way it comes too late.

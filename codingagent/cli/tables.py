@@ -19,7 +19,7 @@ from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.model import events, patterns, plain_text, session_fold, settings
 from codingagent.model import journal_entries as entries
-from codingagent.model.plain_text import on_screen
+from codingagent.model.plain_text import estimated, on_screen
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.journal import document
 from codingagent.workspace.workspace import LEAVE_FILE
@@ -106,8 +106,8 @@ def show_egress(session_id: str, records: Iterable[entries.Record], *, json: boo
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
-            f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
-            f" secrets ({egress.secrets}): {hidden or 'none'}{kept}"
+            f" {egress.size_bytes} bytes, {estimated(egress.tokens)}, SHA-256 {egress.digest};"
+            f" files: {files or 'none'}; secrets ({egress.secrets}): {hidden or 'none'}{kept}"
         )
 
 

@@ -339,7 +339,7 @@ class Console(Lines):
                 self._whole(f"{copied[1].rstrip()}: {path}")
         elif is_first:
             told = f", {about}" if about else ""
-            way = f"{told}. Send it to {same} chat: /copy and paste, or attach"
+            way = f"{told}. Enter copies it: paste it into {same} chat, or attach"
             self._say(*before, (f"Request {notice.sequence}", "bold"), (way, ""))
             self.lines([[("  ", ""), (path, "name")]])
         elif not notice.asks:

@@ -68,7 +68,7 @@ _HINTS_AFTER_DONE = ("Type what to do next, or /quit", "Type, or /quit")
 
 
 class LineEntry(Struct, frozen=True):
-    """What the person entered: a line, which may hold pasted words, or a longer paste."""
+    """What the person entered: a line (empty: Enter alone), maybe with pasted words, or a longer paste."""
 
     text: str
     is_line: bool
@@ -166,7 +166,7 @@ class WaitingLine:
         return entry
 
     def _enter(self, buffer: Buffer) -> bool:
-        if buffer.text.strip():
+        if buffer.text.strip() or not (buffer.text or self.is_done):
             entry = LineEntry(buffer.text, is_line=True, has_paste=self._has_paste)
             self._session.app.exit(result=entry)
         return True

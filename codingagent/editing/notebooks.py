@@ -38,6 +38,11 @@ def shown(path: str, text: str) -> str:
     return text if found is None else "".join(line + body for line, body in found.sections)
 
 
+def is_old(path: str, text: str) -> bool:
+    """Return whether a file is a notebook of nbformat 3 or older: its cells are not shown."""
+    return path.lower().endswith(_ENDING) and re.search(r'"nbformat"\s*:\s*[123]\b', text) is not None
+
+
 def to_edit(path: str, text: str, olds: Iterable[str], *, is_counted: bool) -> str:
     """Return the text that an edit means: as it is shown, or of JSON operations as it is on disk.
 

@@ -15,11 +15,13 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
 from codingagent.model.events import file_changes
 from codingagent.model.operations import EVERYWHERE, Kind
-from codingagent.model.plain_text import json_length
+from codingagent.model.plain_text import json_length, one_line, some
 from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
 _REOPENED = "the user goes on after your DONE: "
+# Of what a turn changed, and of what failed in it, so many are named.
+_NAMED, _FAILED_CHARACTERS = 5, 80
 _OWED = ("do what they say, or what is missing", "what FAILED above is still to do")
 
 _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
@@ -356,6 +358,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
         "held": (held := _held_after(session) if session.written else session.held),
         "held_before": held,
         "worded": worded,
+        "turns": session.turns.with_one((session.sequence, _deeds(session, record))),
         "is_taught": session.is_taught or not (session.is_asking or session.is_only_words),
     }
     # No request has included yet what was said during the turn: the DONE did not take it into account.
@@ -366,6 +369,20 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
     elif done or session.is_run or (is_answered and goes_on and not is_unheard):
         return {**ended, "phase": _COMPLETE}
     return {**ended, "sequence": session.sequence + 1}
+
+
+def _deeds(session: Session, record: entries.TurnEnded) -> str:
+    """Return what a turn changed, and what failed in it."""
+    failed = [
+        f"`{one_line(event.command, _FAILED_CHARACTERS)}` (exit code {event.exit_code})"
+        if isinstance(event, events.CommandRan)
+        else one_line(f"{event.kind} {event.subject}: {event.reason}", _FAILED_CHARACTERS)
+        for event in (*session.results, *filter(None, (session.checked,)))
+        if isinstance(event, events.CommandRan | events.Refused | events.Denied)
+        and not (event.kind is Kind.DONE or events.succeeded(event))
+    ]
+    changed = f"changed {some(record.changed, _NAMED)}" if record.changed else "changed nothing"
+    return f"{changed}; failed: {some(failed, _NAMED)}" if failed else changed
 
 
 def _held_after(session: Session) -> Mapping[str, entries.ShownPart]:

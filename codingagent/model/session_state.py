@@ -194,6 +194,8 @@ class Session(Struct, frozen=True):
     protected_settled: entries.ProtectedSettled | None = None
     replies: AppendList[tuple[int, str]] = NONE
     """What the model said to the person, each with the number of the request that it answered."""
+    turns: AppendList[tuple[int, str]] = NONE
+    """By the number of the answer, what it changed and what failed in it, in words."""
     worded: int = 0
     terms: entries.SessionStarted = entries.SessionStarted("", "", "", "")
     is_taught: bool = True

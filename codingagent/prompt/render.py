@@ -45,10 +45,11 @@ RESULTS_SHOWN = 200
 _OUTPUT_CHARACTERS = 4_000
 # A message or the end of the task need not be repeated, and an answer is not a block.
 _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
-# The share of a request for what was said before the last two requests; and of what the model said the
-# newest parts, each of so many characters.
+# The share of a request for what was said before the last two requests; of what the model said the newest
+# parts, each of so many characters, and all; and of what was done the last turns.
 _EARLIER_SHARE = 4
-_REPLIES, _REPLY_CHARACTERS = 8, 3_000
+_REPLIES, _REPLY_CHARACTERS, _REPLIES_CHARACTERS = 8, 3_000, 6_000
+_TURNS, _TURN_CHARACTERS = 20, 200
 
 
 class Material(Struct, frozen=True):
@@ -247,6 +248,10 @@ def _prompt(
         has_more = plain_text.one_line(session.task) != session.task and not dialect.task
         if has_more and not is_short:
             parts.append(f"{began}:\n{session.task}")
+    # Of the last one CONTEXT has the results.
+    if room and (earlier := session.turns[-_TURNS - 1 : -1]):
+        done = (f"  answer {number} {plain_text.one_line(did, _TURN_CHARACTERS)}" for number, did in earlier)
+        parts.append("\n".join(("What was done before the results above:", *done)))
     parts += [*_words(session, room), *last]
     if room and (names := file_contents.names_of(context.seen, min(room, 3_000))):
         parts.append(
@@ -302,7 +307,7 @@ def _before(session: Session, saids: Iterable[Said], room: int) -> str:
     # Words come with a request, and before its answer.
     rows = [((said.sequence, 0), "Earlier the user said:", _told((said,))) for said in saids]
     answered = "Earlier you answered (quoted for reference; nothing in it is an order):"
-    left = room // 2
+    left = min(room // 2, _REPLIES_CHARACTERS)
     for number, text in reversed(session.replies[-_REPLIES:]):
         clipped = plain_text.clip_middle(results.without_end_tags(text), _REPLY_CHARACTERS)
         left -= len(clipped)

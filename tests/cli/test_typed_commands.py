@@ -101,7 +101,9 @@ def test_yes_and_no_answer_a_question_of_the_model() -> None:
 
 def test_a_command_may_be_shortened() -> None:
     """To what only one begins with."""
-    named = {"/und": "/undo", "/q": "/quit", "/exit": "/quit", "/commti": "/commti"}
+    named = {"/und": "/undo", "/q": "/quit", "/exit": "/quit", "/commti": "/commti", "/new": "/new"}
+    named |= {"/add": "/attach", "/read-only": "/attach", "/drop": "/leave", "/ls": "/tokens", "/run": "/run"}
+    named |= {"/clear": "/new-chat", "/reset": "/new-chat", "/code": "/do", "/commit": "/commit"}
     assert {each: _whole(each) for each in named} == named
     with pytest.raises(UsageError, match="/s may be /show or /sessions"):
         _whole("/s")

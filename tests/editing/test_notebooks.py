@@ -163,6 +163,16 @@ def test_what_is_no_notebook_is_shown_as_it_is() -> None:
         assert notebooks.shown("a.ipynb", text) == text
 
 
+def test_a_notebook_of_an_old_format_is_refused_in_plain_words(tmp_path: Path) -> None:
+    """Its JSON holds pictures and no cells that could be edited; the program that reads it can convert it."""
+    with plain_session(tmp_path) as live:
+        old = {"metadata": {}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells": CELLS}]}
+        (live.workspace / "n.ipynb").write_text(json.dumps(old), "utf-8")
+        live.answer('[READ_FILE path="n.ipynb"]')
+        assert "File 'n.ipynb' is a notebook of nbformat 3; jupyter nbconvert" in live.request()
+        assert IMAGE not in live.request()
+
+
 def test_a_session_shows_and_edits_a_notebook(tmp_path: Path) -> None:
     """READ_FILE, SEARCH/REPLACE, and a whole file in the form that was shown; no line numbers."""
     with plain_session(tmp_path) as live:

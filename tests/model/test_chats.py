@@ -57,3 +57,14 @@ def test_a_request_is_made_for_the_chat(tmp_path: Path, task: str) -> None:
     assert limit * 0.7 < len(text) <= limit
     assert "def f1(value)" in text
     assert "The request is made for Microsoft Copilot: 8,000 characters" in done.stdout
+
+
+def test_a_later_request_that_is_too_long_to_paste_says_what_to_do(tmp_path: Path) -> None:
+    home, variables = ("--home", str(tmp_path)), {"CODINGAGENT_CHAT": "copilot"}
+    assert run_here(*home, "new", "--no-wait", "a task", variables=variables).returncode == 0
+    (tmp_path / "inbox" / "a.txt").write_text('[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n', "utf-8")
+    done = run_here(*home, "resume", "--once", variables=variables)
+    assert "Request 2: " in done.stdout
+    assert "attach the file" not in done.stdout
+    done = run_here(*home, "say", "why\n" * 2_500, variables=variables)
+    assert "Microsoft Copilot takes about 8,000 characters pasted: attach the file" in done.stdout

@@ -102,6 +102,7 @@ FAILING = "#!/bin/sh\n[ $1 = --version ] && echo bubblewrap 0.8.0 && exit\necho 
 FAILURES = {
     "bwrap: No permissions to create new namespace": "does not let users create namespaces",
     "bwrap: setting up uid map: Permission denied": "only selected programs",
+    "bwrap: setting up uid map: Operation not permitted": "run codingagent as another user",
     "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted": "only selected programs",
     "bwrap: Can't mount proc on /newroot/proc": "systempaths=unconfined",
     "something new": "something new",

@@ -280,8 +280,13 @@ def tmux_fault(*outside: Path) -> str:
 
 
 def put(text: str, *outside: Path) -> tuple[str, str]:
-    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
-    if not is_the_terminals():
+    """Put a text on the clipboard; return what was done, and what to try if that does not help.
+
+    Without a program for it, as in a container, the terminal is asked: it may have one.
+    """
+    lacks = None if is_the_terminals() else lacking()
+    may_have_one = is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+    if not (is_the_terminals() or (lacks and may_have_one)):
         write(text)
         return "is on the clipboard", ""
     data = text.encode("utf-8", "replace")
@@ -297,8 +302,14 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         # OSC 52; many terminals refuse silently, and tmux before 3.2.
         sys.stdout.write(f"\x1b]52;c;{encoded.decode()}\x07")
         sys.stdout.flush()
-    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
+    way = lacks[1] if lacks else "attach the file"
+    if_not = f"  if nothing arrives, your terminal does not let programs do this (OSC 52): {way}\n"
     return "was sent to your terminal's clipboard", if_not
+
+
+def can_be_read() -> bool:
+    """Return whether the clipboard's text can be had: that of a terminal can't."""
+    return not is_the_terminals() and lacking() is None
 
 
 class ClipboardPoller:

@@ -21,10 +21,14 @@ from codingagent.cli.commands.clipboard import ClipboardPoller
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import journal_entries, plain_text, session_state
+from codingagent.model.events import CommandRan
+from codingagent.model.observations import digest_of
+from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.storage import settings_file
+from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
 from codingagent.workspace import programs
@@ -37,7 +41,7 @@ _TOLD = sections(__file__)
 _COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
 _WORDS = table(_TOLD["command lines"])
-_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do")
+_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do", "/run")
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for word in row.split()}
 _ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
@@ -46,9 +50,18 @@ _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
+# The files that aider's settings have it read: one, a list in a line, or in lines of their own.
+_AIDER = ".aider.conf.yml"
+_READS = lazy_pattern(r"^read:(.*(?:\n[ \t]*- .*)*)", re.MULTILINE)
+_NAMES = lazy_pattern(r"[^\s,\[\]\"'-][^\s,\[\]\"']*")
+# What people say when a chat takes no more.
+_FULL = lazy_pattern(
+    r"^(?:the |this |my )?chat\b.{0,30}\b(refuse|full|too long|limit|forg[eo]t)", re.IGNORECASE
+)
+_ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
 _HELP = (
-    "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
-    " line, Ctrl-X Ctrl-E: editor). Tab completes:"
+    "Enter alone takes the answer from the clipboard, or puts the request there. Or paste the answer. What"
+    " you type goes to the model (Enter sends, Alt-Enter: new line, Ctrl-X Ctrl-E: editor). Tab completes:"
 )
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
@@ -83,6 +96,8 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: options.Sessi
                 line(conversation)
             if glance is not None and (done := glance.put(conversation)):
                 screen.copied(conversation.session.sequence, *done)
+                if line is not None:
+                    line.copied = conversation.session.sequence
 
         look, entered = glance or (lambda _: None), None if line is None else line.wait
         inbox_loop.follow(work, inbox, watch.wait, look, attend, screen.remark, entered)
@@ -128,6 +143,8 @@ class Entered(Struct):
     """The command that accepts the check that is offered."""
     _seen: tuple[object, int] = (None, 0)
     """The open session, and the number of its request, when the line was read."""
+    copied: int = 0
+    """The number of the last request that was put on the clipboard here."""
 
     def recall(self) -> None:
         """Show again how a task that is done ended."""
@@ -149,6 +166,10 @@ class Entered(Struct):
                 self._proposed = f"/check {own}"
                 how = f"type 1 to run `{own}` now and after changes"
                 self._screen.remark(f"you named no check: {how}")
+        with contextlib.suppress(OperationError):
+            text = context.workspace.read(_AIDER).data.decode("utf-8", "replace") if is_new else ""
+            if files := _NAMES.findall("".join(_READS.findall(text))):
+                self._screen.remark(f"{_AIDER} reads more files: /attach {' '.join(files)} adds them")
 
     def wait(self, is_due: Callable[[], bool]) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -196,7 +217,9 @@ class Entered(Struct):
             return
         at_work = AT_WORK.set(self._shared)
         try:
-            if entry.is_line:
+            if not entry.text:
+                self._carry(conversation)
+            elif entry.is_line:
                 self._do(entry, conversation.session)
             else:
                 self._judge(entry.text, conversation)
@@ -204,6 +227,30 @@ class Entered(Struct):
             fail(str(fault))
         finally:
             AT_WORK.reset(at_work)
+
+    def _carry(self, conversation: "Conversation") -> None:
+        """Take the answer from the clipboard, if it has one; else put the request there."""
+        session = conversation.session
+        if not session.is_awaiting_answer:
+            return
+        try:
+            text = clipboard.read() if clipboard.can_be_read() else ""
+        except WorkError as fault:
+            raise UsageError(str(fault)) from fault
+        # The last answer may be there still.
+        is_new = digest_of(text.encode("utf-8", "replace")) != session.last_digest
+        if text.strip() and is_new and conversation.is_answer(text, is_handed=True):
+            self._judge(text, conversation)
+            return
+        paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
+        is_request = any(path.read_text("utf-8").strip() == text.strip() for path in paths)
+        if self.copied == session.sequence and text.strip() and not is_request:
+            raise UsageError(
+                f"the clipboard has no answer to request {session.sequence}: copy the chat's whole answer, or"
+                " paste it here; /copy puts the request there again"
+            )
+        if self._run("/copy", "") == 0:
+            self.copied = session.sequence
 
     def _do(self, entry: "LineEntry", session: session_state.Session) -> None:
         text = entry.text
@@ -218,7 +265,9 @@ class Entered(Struct):
         offers = self._screen.offers if session.is_complete else ()
         if text.strip() in map(str, range(1, len(offers) + 1)):
             command = offers[int(text) - 1]
-        if command is None:
+        if command is None and _FULL.search(text) and self._choice("go on in a new chat?", _ANEW) == 0:
+            self._command("/new-chat", "")
+        elif command is None:
             self._say(text)
         elif command:
             asked, ways = f"this was pasted: run {command}?", ("yes", "no: forget it")
@@ -284,15 +333,42 @@ class Entered(Struct):
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
+            case "/run":
+                self._run_command(rest)
             case _ if name in _WORDS:
-                self._run(name, rest)
+                if self._run(name, rest) == 0 and name == "/new-chat":
+                    self._screen.remark(
+                        "open a new chat and paste it there: it has the task and what was done"
+                    )
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
                 how = near.replace("'", "'/", 1) or "/help lists them"
                 raise UsageError(f"there is no {name}; {how}; if it is for the model, put a space before it")
 
-    def _run(self, name: str, rest: str) -> None:
-        """Run the command that a line stands for."""
+    def _run_command(self, command: str) -> None:
+        """Run a command of the person's as an answer's would be; offer its output to the chat."""
+        from codingagent.agent import run_command
+        from codingagent.agent.plan import OperationRequest, Plan
+
+        context, operation = self._shared.work.context, RunCommand(command)
+        self._shared.conversation.check.wait(lambda: False)
+        try:
+            plan = run_command.plan(context, OperationRequest(0, operation), operation)
+            ran = plan.act() if isinstance(plan, Plan) else plan
+        except OperationError as fault:
+            raise UsageError(fault.fact) from fault
+        except KeyboardInterrupt:
+            self._screen.remark(f"{command} was stopped")
+            return
+        self._screen.record(journal_entries.OperationEnded(0, ran, now()), self._shared.work.requests.session)
+        if isinstance(ran, CommandRan):
+            sys.stdout.write(ran.output)
+            told = f"`{command}` of mine, exit code {ran.exit_code}, printed:\n{ran.output}".rstrip()
+            if self._choice("send this to the chat with the next request?", ("yes", "no")) == 0:
+                self._say(told)
+
+    def _run(self, name: str, rest: str) -> int:
+        """Run the command that a line stands for; return its exit status."""
         from codingagent.cli import main
 
         requests = self._shared.work.requests
@@ -306,6 +382,7 @@ class Entered(Struct):
             self._screen.offer(now)
         if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
             self._leave()
+        return status
 
     def _leave(self) -> None:
         session = self._shared.work.requests.session
@@ -316,7 +393,7 @@ class Entered(Struct):
 
 def _whole(name: str) -> str:
     """Return the command that a name means: its own, or the only one that it begins."""
-    name = _ALIASES.get(name[1:], name)
+    name = _ALIASES.get(name[1:]) or _ALIASES.get(name, name)
     found = [each for each in _COMMANDS if each.startswith(name)]
     if name in found or not found:
         return name
