@@ -187,7 +187,8 @@ class _Look:
         whole = "\n".join(self.new)
         if file_kinds.is_prose(path):
             # Not even text for people has such list marks.
-            return damage is Damage.HYPHENS and "-" not in whole and bool(_LIST_MARK.search(whole))
+            is_mark = damage is Damage.HYPHENS and "-" not in whole and _LIST_MARK.search(whole)
+            return bool(is_mark) or (damage in _NOT_IN_CODE and self._is_in_code_of_text())
         if damage is Damage.UNDERSCORES and file_kinds.is_python(path) and _ESCAPED_IN_STRING.search(whole):
             return True
         if damage in _ESCAPES:
@@ -226,6 +227,10 @@ class _Look:
         within |= {i for i, line in enumerate(self.new) if "/" in line}
         return file_kinds.cannot_hold(text_trace, self.new, self.path, within)
 
+    def _is_in_code_of_text(self) -> bool:
+        code = "\n".join(found[1] for found in _CODE_IN_TEXT.finditer("\n".join(self.new)))
+        return self.row.trace.search(code) is not None and not any(c in code for c in self.targets)
+
     def _is_odd_indentation(self) -> bool:
         if self.ground.lines.has(self.row.trace) or self.ground.parses_with(self.new) is True:
             return False
@@ -237,6 +242,11 @@ class _Look:
         return not is_typed or file_kinds.is_program(self.path) or self.ground.lines.has(_INDENTED)
 
 
+# Code of a text for people, but of the languages that may hold both.
+_CODE_IN_TEXT = lazy_pattern(
+    r"^ {0,3}(?:```|~~~)(?!text|plain|html|xml|svg|md|markdown)\w+[ \t]*\n(.*?)^ {0,3}(?:```|~~~)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 # Only whole files: a chat that has encoded one has left no tag in it.
 _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
@@ -251,6 +261,7 @@ _ESCAPED_IN_STRING = lazy_pattern(
 )
 _ESCAPED_NAME = lazy_pattern(r"[A-Za-z]\\_[A-Za-z]")
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
+_NOT_IN_CODE = (Damage.ENTITIES, Damage.QUOTES)
 _INDENTED = lazy_pattern("^  ")
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 # The others were seen in no chat, or authors write them, too: they are asked for again.
