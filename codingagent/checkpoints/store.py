@@ -115,6 +115,11 @@ class Checkpoints(Reader):
             for self.files_read, path in enumerate(by_folder, 1):
                 if not self._is_hidden(path):
                     taking.examine(path, ground)
+        links = tuple(f"{path}/" for path, state in taking.changes.items() if state and state.is_link)
+        # Of a folder that is a link to itself now, git can't tell that its files are gone.
+        unseen = {path for path in self.covered(base) if path.startswith(links)} if links else set[str]()
+        unseen -= taking.known.keys()
+        taking.changes |= dict.fromkeys(unseen)
         new, new_notes = base, taking.noted(is_first=not base)
         if taking.changes or new_notes != notes or not base:
             new = taking.stream.commit(base, taking.changes, new_notes.encoded())
@@ -128,7 +133,7 @@ class Checkpoints(Reader):
                 covered |= made
             self._covered = new, covered - gone if gone else covered
         self._known[new] = new_notes
-        if base and new != base:
+        if base and new != base and not unseen:
             states = {path: (taking.known.get(path), s) for path, s in taking.changes.items()}
             self._remember(base, new, states)
         self.files_read = 0

@@ -900,6 +900,20 @@ def test_a_link_on_the_way_is_an_obstacle(yard: Yard) -> None:
     assert (yard.root / "d/secret").read_bytes() == b"mine"
 
 
+def test_a_link_to_itself_takes_the_place_of_a_folder(yard: Yard) -> None:
+    """Of the files below it git says that there are too many links, and not that they are gone."""
+    yard.write("d/d", "mine")
+    old = yard.take()
+    shutil.rmtree(yard.root / "d")
+    (yard.root / "d").symlink_to("d")
+    now = yard.take()
+    assert yard.kinds(old, now) == {"d": "added", "d/d": "deleted"}
+    assert yard.back_to(old).left_alone == ()
+    assert (yard.root / "d/d").read_bytes() == b"mine"
+    assert yard.back_to(now).left_alone == ()
+    assert (yard.root / "d").is_symlink()
+
+
 def test_an_ignored_file_in_the_way_stays(yard: Yard) -> None:
     """Design, undo: what is ignored is in no checkpoint, so it stays and the path is named."""
     yard.write(".gitignore", "*.o\n")
