@@ -364,7 +364,7 @@ def test_a_run_whose_reader_has_gone_goes_on(tmp_path: Path) -> None:
         "from types import SimpleNamespace; from codingagent.cli import runs; out = sys.stdout\n"
         "def gone(*_): raise OSError(22, 'Invalid argument')\n"
         "os.name, sys.stdout = 'nt', SimpleNamespace(flush=gone, fileno=gone)\n"
-        "runs._print_event(runs.ErrorEvent(timestamp=runs.now(), category='validation', message=''))\n"
+        "runs._print(runs.ErrorEvent(timestamp=runs.now(), category='validation', message=''))\n"
         "sys.stdout = out; print('on')"
     )
     assert _said(program, tmp_path) == "on\n"
