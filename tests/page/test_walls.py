@@ -128,7 +128,7 @@ def _files(folder: Path) -> dict[Path, bytes]:
 
 
 def _named(folder: Path) -> set[Path]:
-    """Return the names of files alone: a journal may still take, by a new file, what an earlier test typed."""
+    """Return the names of files alone: a journal may still take, what an earlier test typed."""
     return {each for each in _files(folder) if each.suffix != ".tmp"}
 
 
