@@ -178,7 +178,7 @@ class Page:
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
-        bar = queries.bar(view.pieces, settings) if view.request else ()
+        bar = queries.bar(view.request.pieces, settings) if view.request else ()
         number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
         plan *= number == view.session.sequence
         return {"view": view, "chats": queries.chat_links(settings), "bar": bar, "plan": plan}

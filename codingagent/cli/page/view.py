@@ -76,6 +76,19 @@ class Turn(Struct):
         return "".join(self.html)
 
 
+class RequestView(Struct):
+    """A request that waits to be sent."""
+
+    number: int
+    about: str
+    is_short: bool
+    """There is a short one, for a chat that has seen the earlier ones."""
+    pieces: list[tuple[str, int]]
+    """What the whole one holds: the name of each piece, and its tokens."""
+    beside: list[tuple[str, str, str]]
+    """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
+
+
 def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
     """Return all sessions of a home that are not closed, the latest first, as the list tells them."""
     now = layout.local_now()
@@ -176,10 +189,8 @@ class SessionView:
         self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
         beside = beside_in(records).items()
-        self.beside = [(path, secrecy.hide(path), file_list.human_size(count)) for path, count in beside]
-        """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
-        self.request, self.pieces = self._request(home)
-        """What waits to be sent; of the whole of it the name of each piece, and its tokens."""
+        files = [(path, secrecy.hide(path), file_list.human_size(count)) for path, count in beside]
+        self.request = self._request(home, files) if self.session.is_awaiting_answer else None
         held = vault_file.vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
@@ -217,15 +228,13 @@ class SessionView:
             return PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
         return None
 
-    def _request(self, home: Home) -> tuple[dict[str, object], list[tuple[str, int]]]:
+    def _request(self, home: Home, beside: list[tuple[str, str, str]]) -> RequestView | None:
         session = self.session
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
         try:
-            whole = mailbox.outbox_path(*name).read_text("utf-8") if session.is_awaiting_answer else ""
-        except OSError:  # `resume` writes it again
-            whole = ""
-        if not whole:
-            return {}, []
+            whole = mailbox.outbox_path(*name).read_text("utf-8")
+        except OSError:
+            return None  # `resume` writes it again
         short = mailbox.short_path(*name)
         is_short = session.sequence > 1 and short.exists()
         sent = short.read_text("utf-8") if is_short else whole
@@ -236,7 +245,7 @@ class SessionView:
             title = mark[2] or str(mark[1]).capitalize()
             found[title] = found.get(title, 0) + tokens.estimate(whole[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
-        return {"number": session.sequence, "about": about, "is_short": is_short}, pieces
+        return RequestView(session.sequence, about, is_short, pieces, beside)
 
 
 def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
