@@ -34,7 +34,7 @@ _ALIKE_COMMITS = 40
 # The messages of a file's commits are one text, of so many characters more; wide commits say little of one.
 _FEW_MESSAGES, _WIDE_COMMIT = 200, 30
 # What is told of a file that such commits changed at least half as much as any.
-_MUCH_ALIKE, _LIKE = 0.5, "changed by commits like this"
+_MUCH_ALIKE, _LIKE = 0.5, "past commits like this task changed it"
 _WORDS_TOLD = 3
 # Where no file scores more, a choice showed 35 % of what changed, else 66 %. Without history all score less.
 _SURE, _SURE_ALONE = 5.0, 3.3
@@ -182,9 +182,9 @@ def rank(
             score += _ASIDE
         if not log and (text or name):
             score += _SIZE * math.log1p(row.size) / largest
-        held = {word: count for word, count in zip(asked.roots, row.counts, strict=True) if count}
+        held = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
         changed_s = log[last[path]].at_s if path in last else None
-        named_so = [f'"{word}"' for word, count in zip(asked.roots, counts, strict=True) if count]
+        named_so = [f'"{word}"' for word, count in zip(asked.words, counts, strict=True) if count]
         reasons = (f"its path has {', '.join(named_so[:_WORDS_TOLD])}",) * bool(named_so)
         reasons += (_LIKE,) * (alike.get(path, 0.0) >= _MUCH_ALIKE)
         ranked.append(Ranked(path, score, held, changed_s, named.get(path, ""), reasons))
