@@ -7,6 +7,7 @@ it is for none of this home, it is said why it can't be executed.
 
 import contextlib
 import locale
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -94,7 +95,8 @@ class AnswerReader:
             restored = tuple(map(_doubted, restored))
         items = tuple(reply.with_joined_edits(restored, cache(self._file_of)))
         lacks = session.terms.guide == "installed" and not session.is_asking and not found.is_joined
-        lacks = guide.mark() not in text if lacks and text else lacks and bool(session.lacks_guide)
+        shown = re.search(rf"REPLY\b[^\n]*{guide.mark()}", text)
+        lacks = shown is None if lacks and text else lacks and bool(session.lacks_guide)
         return ReadAnswer(digest_of(data), text, replace(found, items=items), lacks)
 
     def parse(self, text: str) -> Reply:

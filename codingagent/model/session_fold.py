@@ -176,6 +176,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
                 "checkpoints": replace(kept, before="", starts=NONE, began="", parts=()),
                 "taken": record,
                 "last_digest": record.digest,
+                "digests": session.digests | {record.digest},
                 "lacks_guide": (session.lacks_guide or record.sequence) * record.lacks_guide,
                 "results": NONE,
                 "ends": NONE,

@@ -611,6 +611,15 @@ def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:
     assert (live.workspace / "count.txt").read_bytes() == b"x\n"
 
 
+def test_an_earlier_reply_again_is_set_aside(live: LiveSession) -> None:
+    """An older download would undo what came after it."""
+    reply = run("echo x >>count.txt")
+    live.answer(reply)
+    live.answer(run("echo y >>count.txt"))
+    assert_set_aside(live, reply, "it is exactly an earlier answer")
+    assert (live.workspace / "count.txt").read_bytes() == b"x\ny\n"
+
+
 def test_the_same_text_for_the_present_request_is_taken(live: LiveSession) -> None:
     """Nothing is lost: set aside only without a `[REPLY]` that names the present sequence."""
     assert live.session_id

@@ -708,14 +708,15 @@ def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> No
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
         notice = page.locator("#notice")
-        said = "A *parser*:\n\n```\n<b>x</b>\n```\n\n[here](http://127.0.0.1/) ![](http://127.0.0.1/)<i>"
+        said = "A *parser* of __init__: &#x202e;\n\n```py of mine\n<b>x</b>\n```\n\n[here](http://127.0.0.1/) ![](http://127.0.0.1/)<i>"
         own = answer(found, 1, f"[MESSAGE]\n{said}\n[/MESSAGE]")
         # An answer is one, also where words are typed.
         page.evaluate("text => navigator.clipboard.writeText(text)", own)
         page.get_by_label("Your words").press("Control+v")
         expect(page.get_by_role("heading", name="The model answers")).to_be_visible()
         words = page.locator(".words")
-        expect(words.locator("em")).to_have_text("parser")
+        expect(words.locator("p").first).to_have_text("A *parser* of __init__: &#x202e;")
+        expect(words.locator("p.dim")).to_have_text("py of mine")
         expect(words.locator("pre")).to_have_text("<b>x</b>")
         expect(words).to_contain_text("[here](http://127.0.0.1/)")
         expect(words.locator("a, img, b, i")).to_have_count(0)

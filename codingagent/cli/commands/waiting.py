@@ -27,6 +27,7 @@ from codingagent.model.events import CommandRan
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern, sections, table, words
+from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.storage import settings_file
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -237,9 +238,10 @@ class Entered(Struct):
             text = clipboard.read() if clipboard.can_be_read() else ""
         except WorkError as fault:
             raise UsageError(str(fault)) from fault
-        # The last answer may be there still.
-        is_new = digest_of(text.encode("utf-8", "replace")) != session.last_digest
-        if text.strip() and is_new and conversation.is_answer(text, is_handed=True):
+        # An earlier answer may be there still, or one of another session's.
+        header = transcript.last_header(tag_blocks.fold_line_ends(text))
+        other = reply.objection(header, session, digest_of(text.encode("utf-8", "replace")))
+        if text.strip() and not other and conversation.is_answer(text, is_handed=True):
             self._judge(text, conversation)
             return
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)

@@ -1,6 +1,7 @@
 """What a view of the page shows: read from the journal, by the renderer that all screens share."""
 
 import contextlib
+import html
 import itertools
 import re
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -51,6 +53,8 @@ _STATES = {
 }
 _SECTION = patterns.lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
 _TASK_CHARACTERS = 80
+# Of lists and quotes in one another.
+_NESTED = 100
 # Of a message, or of what an operation tells; the text of the answer has all of it.
 _RECORD_LINES = 2_000
 # What a view shows of a session's state; thousands of results are in it, too.
@@ -287,12 +291,24 @@ def when(at: str) -> str:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Return what makes HTML of a model's words: they bring no tags, pictures or links of their own."""
-    return MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
+    """Return what lays out a model's words: all signs stay, and they bring no tags, pictures or links."""
+    signs = ["image", "link", "autolink", "reference", "entity", "escape", "emphasis"]
+    found = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTED}).enable("table").disable(signs)
+    found.add_render_rule("fence", _fence)
+    return found
+
+
+def _fence(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
+    """Return a code block with all that stands beside its fence."""
+    info, code = (html.escape(text) for text in (tokens[at].info.strip(), tokens[at].content))
+    return f'<p class="dim">{info}</p>' * bool(info) + f"<pre><code>{code}</code></pre>\n"
 
 
 def markdown(text: str) -> str:
-    return str(_markdown().render(plain_text.on_screen(text)))
+    shown = plain_text.on_screen(text)
+    if any(each.level >= _NESTED - 1 for each in _markdown().parse(shown)):
+        return f"<pre>{html.escape(shown)}</pre>"  # what is deeper would be left out
+    return str(_markdown().render(shown))
 
 
 # --- diffs: by files and lines, with what changed in a line marked --------------------------------

@@ -368,8 +368,9 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
     sequence = None if header is None else header.sequence
     if sequence is not None and sequence < session.sequence:
         return f"it answers request {sequence}, but request {session.sequence} is waiting"
-    if digest == session.last_digest and sequence != session.sequence:
-        return "it is exactly the last answer, which was executed already"
+    if digest in (session.last_digest, *session.digests) and sequence != session.sequence:
+        which = "the last" if digest == session.last_digest else "an earlier"
+        return f"it is exactly {which} answer, which was executed already"
     return ""
 
 
