@@ -71,7 +71,7 @@ class AnswerReader:
             from codingagent.agent import downloads  # late: most answers are text
 
             files = self.files()
-            given, whole_files, notes = downloads.opened(data, files)
+            given, whole_files, notes = downloads.opened(data, files, Path(session.workspace).name)
             own = downloads.items_of(whole_files, files)
         decoded = _decoded(given)
         if decoded is None:

@@ -30,6 +30,8 @@ from codingagent.protocols.tags.reply import Problem, Step
 # An archive may name far more than it holds: its files, and the bytes of all together.
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FILES_LIMIT, _BYTES_LIMIT = 200, 8 * 2**20
+_TOO_MANY = f"the zip holds too much for an answer: more than {_FILES_LIMIT} files"
+_END, _END_OF_LARGE, _ENTRY_BYTES = b"PK\x05\x06", b"PK\x06\x07", 1024
 _IS_ENCRYPTED, _IS_UTF8 = 0x1, 0x800  # APPNOTE.TXT 4.4.4
 _LINK, _MAY_RUN = 0o120, 0o111  # stat.h, in the upper half of the external attributes
 # A zip of ours, whose names are paths of the workspace.
@@ -93,10 +95,16 @@ def _plain(name: str, files: Files) -> str:
 def _path_of(name: str, data: bytes, files: Files) -> str:
     """Return the path in the workspace of a file that came under its name alone; UsageError if unclear."""
     name = _plain(name, files)
-    first = (_text_of(data[:1_000]) or "").partition("\n")[0].strip()
+    first = (_text_of(data[:1_000].partition(b"\n")[0]) or "").strip("\ufeff \t\r")
     said = name_in_comment(first, 0, files)
     if said is not None and said.texts[0].rpartition("/")[2] == name:
-        return files.plain(said.texts[0])
+        try:
+            return files.plain(said.texts[0])
+        except OperationError:  # a path outside: `/app/shop/cart.py`, say
+            parts = said.texts[0].split("/")
+            ends = ("/".join(parts[at:]) for at in range(1, len(parts) - 1))
+            if known := next((end for end in ends if end in files), ""):
+                return known
     if len(fits := files.fits(name)) == 1:
         return fits[0]
     fact = ambiguous(name, fits).fact if fits else f"no file of the workspace is called {paths.shown(name)}"
@@ -104,10 +112,12 @@ def _path_of(name: str, data: bytes, files: Files) -> str:
 
 
 # --- archives --------------------------------------------------------------------------------------
-def opened(data: bytes, paths_known: Collection[str]) -> tuple[bytes, list[Download], list[str]]:
+def opened(
+    data: bytes, paths_known: Collection[str], root: str = ""
+) -> tuple[bytes, list[Download], list[str]]:
     """Return an archive's text, whose operations come last, its whole files, and notes on the rest.
 
-    UsageError if it can't be taken.
+    `root` is the name of the workspace's own folder. UsageError if it can't be taken.
     """
     files, notes = Files(paths_known), list[str]()
     found = [each for each in _entries(data) if not _NAMES["noise"].fullmatch(each.path)]
@@ -122,31 +132,54 @@ def opened(data: bytes, paths_known: Collection[str]) -> tuple[bytes, list[Downl
         names = some([paths.shown(each.path) for each in patches], 3)
         notes.append(f"left out, as whole files are beside it: {names}")
     # Other texts may be documentation, with examples of operations.
-    texts = [e for e in new if _NAMES["text with operations"].fullmatch(e.path) and not _is_bare(e.data)]
+    top = _top(found, files)
+    named = [(e, e.path.removeprefix(top)) for e in new if not e.may_run]
+    named = [(each, name) for each, name in named if name not in files]
+    texts = [e for e, name in named if _NAMES["text with operations"].fullmatch(name)]
+    texts = [each for each in texts if not _is_bare(each.data)]
     if len(texts) > 1:
         raise UsageError("the zip holds several answers: give them one by one")
-    lists = [each for each in new if _NAMES["list of files to delete"].fullmatch(each.path)]
+    lists = [each for each, name in named if _NAMES["list of files to delete"].fullmatch(name)]
     found = [each for each in found if each not in (*patches, *texts, *lists)]
     if not (found or lists or texts):
         raise UsageError("there is no file in the zip")
-    lines = "\n".join(_text_of(each.data) or "" for each in lists).splitlines()
-    gone = [named[1] for line in lines if (named := _LISTED.fullmatch(line)) is not None]
+    lines = "\n".join((_text_of(each.data) or "").removeprefix("\ufeff") for each in lists).splitlines()
+    gone = [_normal(listed[1]) for line in lines if (listed := _LISTED.fullmatch(line)) is not None]
     below = [] if data.endswith(_AS_NAMED) else [each.path for each in found] or gone
-    if head := _shared(below, files):
+    if head := _shared(below, files, root):
         notes.append(f"the folder {paths.shown(head)} of the zip is none of the workspace: it was taken off")
     found += [Download(path, b"", is_gone=True) for path in gone]
     whole = [replace(each, path=each.path.removeprefix(head)) for each in found]
+    kept = {each.path.casefold() for each in whole if not each.is_gone}
+    if both := [each.path for each in whole if each.is_gone and each.path.casefold() in kept]:
+        raise UsageError(f"the zip holds a file that it lists to be deleted: {paths.shown(both[0])}")
     return texts[0].data if texts else b"", whole, notes
+
+
+def _top(found: Sequence[Download], files: Files) -> str:
+    """Return the one folder that all entries share, unless it is the workspace's; only there a name says."""
+    name = found[0].path.partition("/")[0] if found else ""
+    top = f"{name}/"
+    if not all(each.path.startswith(top) for each in found):
+        return ""
+    is_own = files.has_folder(name) and not any(each.path.removeprefix(top) in files for each in found)
+    return "" if is_own else top
 
 
 def _entries(data: bytes) -> Iterable[Download]:
     """Return the entries of an archive, unpacked within the limits; one that comes twice alike, once."""
-    # Each entry begins so in the list at the end, which would be read whole.
-    if data.count(b"PK\x01\x02") > _FILES_LIMIT:
-        raise UsageError(f"the zip holds too much for an answer: more than {_FILES_LIMIT} files")
+    # The list at the end would be read whole, as long as the last record says (APPNOTE.TXT 4.3.16).
+    is_last = data[-22:-18] == _END and data[-2:] == b"\0\0"
+    end = len(data) - 22 if is_last else data.rfind(_END)
+    count, size = (int.from_bytes(data[end + at : end + to], "little") for at, to in ((10, 12), (12, 16)))
+    is_long = size > _FILES_LIMIT * _ENTRY_BYTES or data[max(end - 20, 0) : end].startswith(_END_OF_LARGE)
+    if end >= 0 and (count > _FILES_LIMIT or is_long):
+        raise UsageError(_TOO_MANY)
     found = dict[str, Download]()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if len(archive.infolist()) > _FILES_LIMIT:
+                raise UsageError(_TOO_MANY)
             if sum(each.file_size for each in archive.infolist()) > _BYTES_LIMIT:
                 raise UsageError("the zip holds too much for an answer: unpack it, and see what is meant")
             for each in archive.infolist():
@@ -157,7 +190,8 @@ def _entries(data: bytes) -> Iterable[Download]:
                     content = source.read(each.file_size)
                 path, mode = _name_of(each), each.external_attr >> 16
                 new = Download(path, content, mode >> 9 == _LINK, bool(mode & _MAY_RUN))
-                if found.setdefault(path, new).data != content:
+                old = found.setdefault(path.casefold(), new)
+                if (old.path, old.data) != (path, content):
                     raise UsageError(f"the zip holds a file twice, and differs: {paths.shown(path)}")
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError) as fault:
         raise UsageError(f"that is no zip file that can be read: {fault}") from fault
@@ -169,25 +203,41 @@ def _name_of(entry: zipfile.ZipInfo) -> str:
     name = entry.filename
     if not entry.flag_bits & _IS_UTF8:
         name = encoding.decoded(name.encode("cp437", "replace"), "utf-8") or name
-    return name.replace("\\", "/").removeprefix("./")
+    return _normal(name.replace("\\", "/").removeprefix("./"))
 
 
-def _shared(named: Sequence[str], files: Files) -> str:
-    """Return the folders that all paths share and the workspace does not have, as its files prove."""
+def _normal(path: str) -> str:
+    """Return a path in normal form, or as it is if it is none of a workspace: that is told later."""
+    try:
+        return paths.workspace_path(path)
+    except OperationError:
+        return path
+
+
+def _shared(named: Sequence[str], files: Files, root: str) -> str:
+    """Return the folders that all paths share and the workspace does not have, if something proves it.
+
+    That is a known path with a folder, or two known files, or the name of the workspace's own folder.
+    """
     folders = named[0].split("/")[:-1] if named else []
     heads = ["", *accumulate(f"{each}/" for each in folders)]
     heads = [head for head in heads if all(path.startswith(head) for path in named)]
-    hits = {head: sum(path.removeprefix(head) in files for path in named) for head in heads}
-    likely = [head for head in heads if hits[head]]
-    if any(hits[head] == len(named) for head in likely):
-        likely = [head for head in likely if hits[head] == len(named)][:1]
+    known = {head: {rest for path in named if (rest := path.removeprefix(head)) in files} for head in heads}
+    likely = [head for head in heads if (own := known[head]) and (not head or _proves(own))]
+    if whole := [head for head in likely if len(known[head]) == len(named)]:
+        likely = whole[:1]
     if len(likely) > 1:
         raise UsageError(
             f"the zip may be of {paths.shown(likely[-1])} or of the folder above it: pack it anew"
         )
-    tops = ((head, path.removeprefix(head).split("/")) for head in heads for path in named)
-    below = (head for head, (top, *rest) in tops if rest and files.has_folder(top))
-    return likely[0] if likely else next(below, "")
+    if likely or not root or (folders and files.has_folder(folders[0])):
+        return likely[0] if likely else ""
+    name = re.compile(rf"(?:.*/)?{re.escape(root)}(?:-main|-master)?(?: ?\(\d{{1,2}}\))?/", re.IGNORECASE)
+    return next(filter(name.fullmatch, heads), "")
+
+
+def _proves(known: Collection[str]) -> bool:
+    return len(known) > 1 or any("/" in path for path in known)
 
 
 # --- operations ------------------------------------------------------------------------------------

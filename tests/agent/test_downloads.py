@@ -173,7 +173,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
         "mnt/data/ of the zip",
         "",
     ),
-    "all new below a folder": (packed(("x/shop/tax.py", TAX)), {"shop/tax.py": TAX}, "x/ of", ""),
+    "a folder's name is no proof": (packed(("x/shop/tax.py", TAX)), {"x/shop/tax.py": TAX}, "", ""),
     "a new package": (
         packed(("web/a.py", TAX), ("web/b.py", TAX)),
         {"web/a.py": TAX, "web/b.py": TAX},

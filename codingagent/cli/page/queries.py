@@ -246,7 +246,7 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
         listing = partial(workspace.listing, session.touched)
         data = downloads.as_answer([*zip(names or [""], parts, strict=True)], lambda: listing().files)
         if documents.is_zip(data):
-            downloads.opened(data, listing().files)
+            downloads.opened(data, listing().files, Path(session.workspace).name)
     return data
 
 
