@@ -122,7 +122,7 @@ def opened(
     files, notes = Files(paths_known), list[str]()
     found = [each for each in _entries(data) if not _NAMES["noise"].fullmatch(each.path)]
     if made := [mark for each in found if (mark := _NAMES["made by tools"].fullmatch(each.path))]:
-        kinds = ", ".join(dict.fromkeys(mark[1] or mark[2] for mark in made))
+        kinds = ", ".join(sorted({mark[1] or mark[2] for mark in made}))
         notes.append(f"left out, as tools make them: {len(made)} files ({kinds})")
         found = [each for each in found if each.path not in {mark[0] for mark in made}]
     new = [each for each in found if not files.fits(each.path)]

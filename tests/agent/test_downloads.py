@@ -164,7 +164,7 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
     "whole, in a folder": (
         grown,
         CHANGED,
-        r"already exactly so: .README.md.*and 8 more.*\(.git, node_modules, __pycache__\)",
+        r"already exactly so: .README.md.*and 8 more.*\(.git, __pycache__, node_modules\)",
         "",
     ),
     "below two folders": (
