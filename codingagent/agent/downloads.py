@@ -130,7 +130,7 @@ def opened(data: bytes, known: Collection[str], root: str = "") -> tuple[bytes, 
         notes.append(f"left out, as whole files are beside it: {names}")
     # Other texts may be documentation, with examples of operations.
     top = _top(found, files)
-    named = [(e, e.path.removeprefix(top)) for e in new if not e.may_run]
+    named = [(e, e.path.removeprefix(top)) for e in new if not (e.may_run or data.endswith(_AS_NAMED))]
     named = [(each, name) for each, name in named if name not in files]
     texts = [e for e, name in named if _NAMES["text with operations"].fullmatch(name)]
     texts = [each for each in texts if not _is_bare(each.data)]
