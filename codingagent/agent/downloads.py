@@ -30,7 +30,6 @@ from codingagent.protocols.tags.reply import Problem, Step
 # An archive may name far more than it holds: its files, and the bytes of all together.
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FILES_LIMIT, _BYTES_LIMIT = 200, 8 * 2**20
-_TOO_MANY = f"the zip holds too much for an answer: more than {_FILES_LIMIT} files"
 _END, _END_OF_LARGE, _ENTRY_BYTES = b"PK\x05\x06", b"PK\x06\x07", 1024
 _IS_ENCRYPTED, _IS_UTF8 = 0x1, 0x800  # APPNOTE.TXT 4.4.4
 _LINK, _MAY_RUN = 0o120, 0o111  # stat.h, in the upper half of the external attributes
@@ -112,14 +111,12 @@ def _path_of(name: str, data: bytes, files: Files) -> str:
 
 
 # --- archives --------------------------------------------------------------------------------------
-def opened(
-    data: bytes, paths_known: Collection[str], root: str = ""
-) -> tuple[bytes, list[Download], list[str]]:
+def opened(data: bytes, known: Collection[str], root: str = "") -> tuple[bytes, list[Download], list[str]]:
     """Return an archive's text, whose operations come last, its whole files, and notes on the rest.
 
     `root` is the name of the workspace's own folder. UsageError if it can't be taken.
     """
-    files, notes = Files(paths_known), list[str]()
+    files, notes = Files(known), list[str]()
     found = [each for each in _entries(data) if not _NAMES["noise"].fullmatch(each.path)]
     if made := [mark for each in found if (mark := _NAMES["made by tools"].fullmatch(each.path))]:
         kinds = ", ".join(sorted({mark[1] or mark[2] for mark in made}))
@@ -133,7 +130,7 @@ def opened(
         notes.append(f"left out, as whole files are beside it: {names}")
     # Other texts may be documentation, with examples of operations.
     top = _top(found, files)
-    named = [(e, e.path.removeprefix(top)) for e in new if not e.may_run]
+    named = [(e, e.path.removeprefix(top)) for e in new if not (e.may_run or data.endswith(_AS_NAMED))]
     named = [(each, name) for each, name in named if name not in files]
     texts = [e for e, name in named if _NAMES["text with operations"].fullmatch(name)]
     texts = [each for each in texts if not _is_bare(each.data)]
@@ -174,13 +171,12 @@ def _entries(data: bytes) -> Iterable[Download]:
     count, size = (int.from_bytes(data[end + at : end + to], "little") for at, to in ((10, 12), (12, 16)))
     is_long = size > _FILES_LIMIT * _ENTRY_BYTES or data[max(end - 20, 0) : end].startswith(_END_OF_LARGE)
     if end >= 0 and (count > _FILES_LIMIT or is_long):
-        raise UsageError(_TOO_MANY)
+        raise UsageError(f"the zip holds too much for an answer: more than {_FILES_LIMIT} files")
     found = dict[str, Download]()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if len(archive.infolist()) > _FILES_LIMIT:
-                raise UsageError(_TOO_MANY)
-            if sum(each.file_size for each in archive.infolist()) > _BYTES_LIMIT:
+            sizes = [each.file_size for each in archive.infolist()]
+            if len(sizes) > _FILES_LIMIT or sum(sizes) > _BYTES_LIMIT:
                 raise UsageError("the zip holds too much for an answer: unpack it, and see what is meant")
             for each in archive.infolist():
                 if each.compress_type not in _KINDS or each.flag_bits & _IS_ENCRYPTED:
@@ -222,8 +218,8 @@ def _shared(named: Sequence[str], files: Files, root: str) -> str:
     folders = named[0].split("/")[:-1] if named else []
     heads = ["", *accumulate(f"{each}/" for each in folders)]
     heads = [head for head in heads if all(path.startswith(head) for path in named)]
-    known = {head: {rest for path in named if (rest := path.removeprefix(head)) in files} for head in heads}
-    likely = [head for head in heads if (own := known[head]) and (not head or _proves(own))]
+    known = {head: [rest for path in named if (rest := path.removeprefix(head)) in files] for head in heads}
+    likely = [head for head in heads if (own := known[head]) and (not head or own[1:] or "/" in own[0])]
     if whole := [head for head in likely if len(known[head]) == len(named)]:
         likely = whole[:1]
     if len(likely) > 1:
@@ -234,10 +230,6 @@ def _shared(named: Sequence[str], files: Files, root: str) -> str:
         return likely[0] if likely else ""
     name = re.compile(rf"(?:.*/)?{re.escape(root)}(?:-main|-master)?(?: ?\(\d{{1,2}}\))?/", re.IGNORECASE)
     return next(filter(name.fullmatch, heads), "")
-
-
-def _proves(known: Collection[str]) -> bool:
-    return len(known) > 1 or any("/" in path for path in known)
 
 
 # --- operations ------------------------------------------------------------------------------------

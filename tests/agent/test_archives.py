@@ -151,3 +151,8 @@ def test_a_first_line_with_a_path_outside_is_no_end(said: str) -> None:
     assert [each.path for each in downloads.opened(made, _KNOWN)[1]] == ["shop/cart.py"]
     with pytest.raises(UsageError, match="no file of the workspace"):
         downloads.as_answer([("cart.py", data)], lambda: ["main.py"])
+
+
+def test_a_download_whose_first_line_says_a_path_is_a_file_whatever_its_name() -> None:
+    made = downloads.as_answer([("delete.md", b"<!-- new/delete.md -->\n")] * 2, tuple)
+    assert [each.path for each in downloads.opened(made, ())[1]] == ["new/delete.md"]

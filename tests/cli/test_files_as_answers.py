@@ -106,8 +106,9 @@ def test_a_file_that_a_kill_left_beside_its_zip_is_not_applied_again(home: Path)
     assert len([*(home / "inbox" / "processed").iterdir()]) == 1
 
 
-def test_a_download_of_another_session_is_no_answer_of_this_one(home: Path) -> None:
+@pytest.mark.parametrize("data", [NEW, b"# /app/other.py\n", b"# ~/other.py\n", b"# ../shop/other.py\n"])
+def test_a_download_of_another_session_is_no_answer_of_this_one(data: bytes, home: Path) -> None:
     """What no file is called stays whole, with what to do."""
-    (home / "inbox" / "other.py").write_bytes(NEW)
+    (home / "inbox" / "other.py").write_bytes(data)
     assert "no file of the workspace is called" in resume(home)
-    assert (home / "inbox" / "rejected" / "other.py").read_bytes() == NEW
+    assert (home / "inbox" / "rejected" / "other.py").read_bytes() == data
