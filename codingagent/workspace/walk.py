@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from codingagent.errors import OperationError, WorkError
+from codingagent.errors import OperationError, WorkError, disk_errors
 from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Ignored, by_folder, shown_path
@@ -277,3 +277,43 @@ def _opened(root: Folder, prefixes: Iterable[str]) -> Iterator[tuple[str, Folder
     finally:
         for _, folder in way[1:]:
             folder.close()
+
+
+def rules_above(root: Path, name: str) -> tuple[PlainRules, str] | None:
+    """Return the rules of files of a name, from a repository's top to a folder, and that folder's path there.
+
+    None: there is no such file. WorkError if one may not mean what is read.
+    """
+    above = (root, *root.parents)
+    at = next((n for n, each in enumerate(above) if (each / ".git").exists()), 0)
+    top, rules, has_any = above[at], PlainRules(), False
+    for folder in reversed(above[: at + 1]):
+        if os.path.lexists(path := folder / name):
+            has_any = True
+            rules.add(_below(folder, top), _rules_in(path))
+    if rules.is_cut:
+        raise WorkError(f"{top / name} has too many patterns, so nothing is sent: name folders in it")
+    return (rules, _below(root, top)) if has_any else None
+
+
+def _below(folder: Path, top: Path) -> str:
+    """Return the path of a folder from one above it, with a slash at its end; empty for that one."""
+    return "" if folder == top else f"{folder.relative_to(top).as_posix()}/"
+
+
+def _rules_in(path: Path) -> str:
+    """Return the text of a file that says what never leaves; WorkError if it may not mean what is read."""
+    with disk_errors(f"{path} can't be read"):
+        data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    for is_so, how in (
+        (path.is_symlink(), "is a link: make it a file"),
+        ("\0" in text, "is not text in UTF-8: save it so"),
+        ("[:" in text, "has a class like [[:digit:]], which is not read here: write [0-9]"),
+    ):
+        if is_so:
+            raise WorkError(f"{path} {how}; until then nothing is sent")
+    return text

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.errors import OperationError, WorkError, disk_errors
+from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
 from codingagent.model.encoding import FileText, decode_file
 from codingagent.model.events import FolderEntry
@@ -71,24 +71,21 @@ class Workspace(PathWalk):
         self._last: tuple[str, bytes, FileText | None] = ("", b"", None)
 
     def check(self) -> None:
-        """Check that the root is there, and forget what its files told: others may have changed it."""
+        """Check that the root is there, and forget what its files told: others may have changed it.
+
+        But not what never leaves: those rules are read before anything of an answer is done.
+        """
         self.check_root()
+        self.stays("")
         self._told_above.clear()
         self._habits.clear()
 
     @cached_property
-    def _rules(self) -> "PlainRules | None":
-        """The repository's rules, in gitignore's grammar; None: there are none."""
-        from codingagent.workspace.walk import PlainRules
+    def _rules(self) -> "tuple[PlainRules, str] | None":
+        """What never leaves, and where this folder is for those rules; None: there are none."""
+        from codingagent.workspace.walk import rules_above
 
-        path, rules = self.root / LEAVE_FILE, PlainRules()
-        if not path.exists():
-            return None
-        with disk_errors(f"{path} can't be read"):
-            rules.add("", path.read_text("utf-8", "replace"))
-        if rules.is_cut:
-            raise WorkError(f"{path} has too many patterns, so nothing is sent: name folders in it")
-        return rules
+        return rules_above(self.root, LEAVE_FILE)
 
     def stays(self, path: str) -> bool:
         """Return whether a file is sent to no chat, by its path or by that of what it links to."""
@@ -97,7 +94,8 @@ class Workspace(PathWalk):
         names = {path}
         with contextlib.suppress(OperationError):
             names.add(self.resolved(path))
-        return any(self._rules.decides(name) for name in names)
+        rules, here = self._rules
+        return any(rules.decides(f"{here}{name}") for name in names)
 
     def check_leaves(self, path: str) -> None:
         """Refuse a file that is sent to no chat."""

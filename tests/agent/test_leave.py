@@ -1,15 +1,18 @@
 """What never leaves: the repository's `.codingagent/leave` keeps files from the chat, whatever is asked."""
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from codingagent.agent import factory
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS
+from codingagent.workspace.workspace import Workspace
 from tests.helpers import LiveSession, command_line, plain_session
 from tests.rows import each_row
 
@@ -71,6 +74,51 @@ def test_it_is_not_attached_and_what_is_not_named_goes(live: LiveSession) -> Non
 def test_an_answer_can_not_change_the_rules_unasked(live: LiveSession) -> None:
     assert "FAILED" in live.answer('[CREATE_FILE path=".codingagent/leave"]\n\n[/CREATE_FILE]\n')
     assert (live.workspace / ".codingagent/leave").read_text() == RULES
+
+
+def test_an_answer_can_not_switch_them_off_for_itself(live: LiveSession) -> None:
+    """They are read before its first command."""
+    command = "python3 -c \"open(chr(46)+'coding'+'agent/lea'+'ve','w').write(chr(10))\""
+    live.answer(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{reads('a.cost')}")
+    assert KEPT not in live.request()
+
+
+def test_those_of_the_folders_above_count_to_the_repositorys_top(tmp_path: Path) -> None:
+    for name in ("app/a.cost", "app/b.txt", ".git/HEAD", "app/sub/c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    for folder, rules in (("", "*.cost\n"), ("app", "sub/\n")):
+        (tmp_path / folder / ".codingagent").mkdir()
+        (tmp_path / folder / ".codingagent/leave").write_text(rules)
+    with contextlib.closing(Workspace(tmp_path / "app")) as workspace:
+        kept = [workspace.stays(name) for name in ("a.cost", "b.txt", "sub/c.txt")]
+    assert kept == [True, False, True]
+
+
+@each_row(
+    ("data", "why"),
+    [
+        (b"\xef\xbb\xbfa.cost\n", ""),
+        ("a.cost\n".encode("utf-16"), "is not text in UTF-8"),
+        (b"\xff\n", "is not text in UTF-8"),
+        (b"a[[:digit:]].cost\n", "write [0-9]"),
+        (None, "is a link"),
+    ],
+)
+def test_rules_that_may_mean_something_else_are_refused(tmp_path: Path, data: bytes | None, why: str) -> None:
+    file = tmp_path / ".codingagent/leave"
+    file.parent.mkdir(exist_ok=True)
+    if data is None:
+        (tmp_path / "rules").write_text("a.cost\n")
+        file.symlink_to("../rules")
+    else:
+        file.write_bytes(data)
+    with contextlib.closing(Workspace(tmp_path)) as workspace:
+        if why:
+            with pytest.raises(WorkError, match=re.escape(why)):
+                workspace.check()
+        else:
+            assert workspace.stays("a.cost")
 
 
 def test_the_log_names_what_was_kept(live: LiveSession) -> None:
