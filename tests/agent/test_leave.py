@@ -77,10 +77,14 @@ def test_an_answer_can_not_change_the_rules_unasked(live: LiveSession) -> None:
 
 
 def test_an_answer_can_not_switch_them_off_for_itself(live: LiveSession) -> None:
-    """They are read before its first command."""
+    """They are read before its first command, also by a process of its own."""
     command = "python3 -c \"open(chr(46)+'coding'+'agent/lea'+'ve','w').write(chr(10))\""
-    live.answer(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{reads('a.cost')}")
-    assert KEPT not in live.request()
+    own = f'[REPLY session="{live.session_id}" sequence="1"]'
+    text = f"{own}\n[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{reads('a.cost')}[END]\n"
+    (live.home.mailbox.inbox / "a.txt").write_text(text)
+    command_line(live.home.root, "resume", "--once", "--yes")
+    assert (live.workspace / ".codingagent/leave").read_text() == "\n"
+    assert KEPT not in live.request(2)
 
 
 def test_those_of_the_folders_above_count_to_the_repositorys_top(tmp_path: Path) -> None:
@@ -110,6 +114,7 @@ def test_rules_that_may_mean_something_else_are_refused(tmp_path: Path, data: by
     file.parent.mkdir(exist_ok=True)
     if data is None:
         (tmp_path / "rules").write_text("a.cost\n")
+        file.unlink()
         file.symlink_to("../rules")
     else:
         file.write_bytes(data)
