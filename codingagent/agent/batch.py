@@ -1,4 +1,8 @@
-"""Execute the items of one answer or message in order; the journal has what is done, also after a kill."""
+"""Execute the items of one answer or one message in order, with records and approvals.
+
+Each item records its end in the journal, and each change its start too. `after_kill` and `perform`
+continue what a kill interrupted: what is in the journal is done, the rest is still to do.
+"""
 
 import contextlib
 import itertools

@@ -1,4 +1,8 @@
-"""The person's check: once before the first answer, beside the person if it takes long, then after turns."""
+"""The person's check: run it once before the first request, then after each turn that changed a file.
+
+Before the first request it is waited for a while, so that the chat learns what fails already. Where it takes
+longer it runs beside the person, who carries the request, and an answer that comes meanwhile ends it.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,8 @@
-"""A session at work: `take` leads from an answer to the next request, `recover` goes on from any instant."""
+"""A session at work: take answers, each as a turn, and write requests until the task is done.
+
+`Conversation.take` is the way of an answer, from the inbox to the next request. All of it is in the
+journal, so that `recover` can continue from any instant.
+"""
 
 import contextlib
 import copy

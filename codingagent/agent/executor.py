@@ -1,4 +1,8 @@
-"""Execute operations: plan, ask the policy, journal the start, do it. A kill never repeats a command."""
+"""Execute operations: plan one, ask the policy, journal its start, do it, and return its event.
+
+After a kill at any instant the journal tells what to do: what had not begun is done, an interrupted file
+operation is settled by looking at the file, and an interrupted command is never run again.
+"""
 
 import base64
 import contextlib

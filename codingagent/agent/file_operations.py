@@ -144,7 +144,11 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
 
 
 def text_counted(context: Context, path: str) -> str | None:
-    """Return the text by which a chat counts lines: what it knows, else as the answer came; None: unknown."""
+    """Return the text of a file by which a chat counts its lines; None: it is not known.
+
+    It is what the chat knows of it, though commands and this answer have changed it since, else what it was
+    when the answer came. What the person changed is asked about anyway.
+    """
     chat, workspace = context.chat, context.workspace
     if chat is None or context.texts is None:
         return None

@@ -1,4 +1,8 @@
-"""Undo turns, files by files; an undo is a step itself, journalled, and finished after a kill."""
+"""Undo turns: restore the files that they changed, by commands or by operations.
+
+The current workspace is checkpointed first, so that an undo is a step like a turn and can be undone itself.
+All is journalled: an interrupted undo is finished later, and leaves alone what is correct.
+"""
 
 import contextlib
 import itertools

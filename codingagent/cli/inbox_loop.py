@@ -47,7 +47,11 @@ Line = Callable[[Callable[[], bool]], bool]
 
 
 class Inbox:
-    """The files in the inbox: those `left_alone` are ignored until they change; others can't be taken."""
+    """The files in the inbox, and which of them are complete.
+
+    `left_alone` are files from before the session, ignored until they change. `look_at_others` returns the
+    files that can't be taken.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,9 @@
-"""Cut a file into blocks, by indentation and expression: definitions, members, sections, keys, pieces."""
+"""Cut a file into blocks: definitions, methods, sections of a text, keys of data.
+
+By indentation and expression, without a parser: a line that looks like a definition of its language family
+begins a block, with the comments and decorators above it. A class is cut into its members. Each line of a
+file is in exactly one block.
+"""
 
 import functools
 import re

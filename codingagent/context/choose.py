@@ -106,7 +106,10 @@ def choose(
     budget: int,
     log: Sequence[PastCommit] = (),
 ) -> list[Chosen]:
-    """Return parts of the `ranked` files that cost at most the budget, in tokens; all if they do."""
+    """Return parts of files that together cost at most the budget, in tokens; all files, if these do.
+
+    `ranked` has the best file first, `texts` those that may be shown, `log` the latest commit first.
+    """
     pages = [_Page(file, text) for file in ranked if (text := texts.get(file.path))]
     whole = sum(_FILE_TOKENS + sum(page.costs) for page in pages)
     if len(ranked) <= FILES_LIMIT and whole <= budget:

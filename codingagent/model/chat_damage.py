@@ -15,7 +15,10 @@ F = TypeVar("F")
 
 
 class Rule(Struct, Generic[F], frozen=True):
-    """A rule by which a damaged answer is read: its name on the help page, what is `said`, what is `run`."""
+    """A row of a table of rules by which a damaged answer is read: its function `run`, which the loop calls.
+
+    `name` is that on the help page `answers`; `said` goes into the result (`{…}` for what differs).
+    """
 
     name: str
     said: str

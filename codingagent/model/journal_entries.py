@@ -213,7 +213,11 @@ class ContentChange(Struct, frozen=True):
 
 
 class OperationStarted(Tagged, frozen=True, tag="operation_started"):
-    """An operation is about to change something: files, with the event that is then true, or by a command."""
+    """An operation is about to change something.
+
+    One that changes files carries each change, and the event that is true once all are made: a look at the
+    files settles a doubt. A command carries neither.
+    """
 
     index: int
     kind: Kind = field(name="tag")

@@ -1,4 +1,7 @@
-"""Run commands with limits and a chosen environment: all processes start here, commands in a supervisor."""
+"""Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
+
+It starts all processes; commands are left to `windows` there, else to the `supervisor` process.
+"""
 
 import contextlib
 import errno
@@ -68,7 +71,10 @@ def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
 
 
 class Runner:
-    """Run one command at a time, begun in the main thread, in `sandbox`, with `variables`; to be closed."""
+    """Run one command at a time. Start it in the main thread; close it at the end.
+
+    `sandbox` confines the next command, which sees `variables`; `memory_bytes` limits its process tree.
+    """
 
     def __init__(self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None) -> None:
         self._memory_bytes = memory_bytes
@@ -259,7 +265,10 @@ def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
 
 
 class Transport:
-    """A program that carries a connection, as `ssh HOST codingagent serve --stdio`; with our end of it."""
+    """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
+
+    Its standard input and output are one connection, `connection` our end; its errors go where ours go.
+    """
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.connection, theirs = socket.socketpair()
@@ -306,7 +315,11 @@ def run_tool(
     timeout_s: float = 600,
     handles: Sequence[int] = (),
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a tool of ours (git) with `variables` alone; WorkError if it can't be started or end in time."""
+    """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
+
+    `variables` are its whole environment. WorkError if it can't be started or does not end in time; it is
+    killed then.
+    """
     try:
         with disk_errors(f"{argv[0]} can't be started"):
             return subprocess.run(

@@ -1,4 +1,9 @@
-"""The PROTOCOL section (specification 003), made from the table of commands; each sentence was needed."""
+"""The PROTOCOL section: what the model is taught, made from the table of commands.
+
+It is the same text in every outbox of one protocol version (specification 003, PROTOCOL section), unless
+a chat keeps it. A model that has never seen this tool must get its first answer right from it alone, so each
+sentence here has earned its place by a reply that went wrong without it.
+"""
 
 import hashlib
 import re

@@ -141,7 +141,10 @@ class Listener:
 
 
 def is_from_another_user(connection: socket.socket) -> bool:
-    """Return whether another user connected, if the system tells: the file's mode may have been changed."""
+    """Return whether another user connected to a file, where the system identifies the peer.
+
+    The file's mode already keeps others out, unless someone has changed it. Root may do anything anyway.
+    """
     if sys.platform == "linux" and connection.family == socket.AF_UNIX:
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return struct.unpack("3i", peer)[1] not in {0, os.geteuid()}

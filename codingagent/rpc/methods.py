@@ -63,7 +63,10 @@ class Host(Struct, frozen=True):
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
-        """Yield a connection's methods, in the thread that calls them; what they left running ends then."""
+        """Yield the methods of one connection; what they left running, and their /tmp, end with it.
+
+        Enter and leave it in the thread that calls them: a command ends with the thread that started it.
+        """
         sandbox = self.sandbox.with_temporary(secrets.token_hex(8))
         runner = Runner(sandbox, self.variables, self.memory_bytes)
         try:

@@ -1,4 +1,7 @@
-"""Write the agent's own files atomically and durably, and remove folders; WorkError if the disk refuses."""
+"""Write the agent's own files atomically and durably, and remove folders of any depth.
+
+What the disk refuses raises WorkError; the old file stays then.
+"""
 
 import contextlib
 import itertools
@@ -99,7 +102,11 @@ def sync(folders: Iterable[Path]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder of any depth; skip what can't be removed. No one may still write there."""
+    """Remove a folder and everything in it; skip what can't be removed.
+
+    A command may have nested folders deeper than any path or recursion reaches, and made them
+    inaccessible. No other process may still write there.
+    """
     if os.rename not in os.supports_dir_fd:
         shutil.rmtree(path, onerror=_make_removable)
         return

@@ -33,7 +33,10 @@ HERE_HOME = ".codingagent"
 
 
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
-    """Return the home: named, or CODINGAGENT_HOME, else `folder` or the nearest `.codingagent` upwards."""
+    """Return the home: the one named, else `folder` or the nearest `.codingagent` upwards, else `folder`.
+
+    The variable CODINGAGENT_HOME counts as named.
+    """
     if named is not None:
         return named.absolute()
     if variable := variables.get(settings_.HOME_VARIABLE):
@@ -51,7 +54,10 @@ def _is_home(folder: Path) -> bool:
 
 
 def obeys_file(home: Path, workspace: Path) -> bool:
-    """Return whether codingagent.toml in the home counts: not where an answer can write it."""
+    """Return whether codingagent.toml in the home counts: not if the home is in the workspace.
+
+    There an answer's commands, or the author of the repository, could have written it.
+    """
     real, above = workspace.resolve(), home.resolve()
     for each in (above, *above.parents):
         with contextlib.suppress(OSError):

@@ -1,4 +1,8 @@
-"""The journal of each session (JSON Lines), and `sessions/{id}.json` (specification 003), made from it."""
+"""Append-only journal of each session (JSON Lines), and the other files of `sessions/`.
+
+`sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003 defines
+for other programs, and can be rebuilt from it. What the disk refuses raises WorkError.
+"""
 
 import contextlib
 import json
@@ -338,7 +342,10 @@ class UnkeptLog(SessionLog):
 
 
 class ShownTexts:
-    """File texts as the chat last saw them, by digest, for diffs; without one the whole file is shown."""
+    """File texts as the chat last saw them, by digest in a folder, so that changes can be shown as a diff.
+
+    Nothing depends on them: if one is missing, the request shows the whole file instead of a diff.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

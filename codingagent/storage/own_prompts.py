@@ -1,4 +1,8 @@
-"""Prompts that the person keeps, and those of a repository, used once the person agreed to their text."""
+"""Prompts that the person keeps: `prompts/NAME.md`, in the settings folder or in a repository.
+
+One of a repository, which an answer or a stranger may have written, is used only once the person has seen its
+text and agreed to it; agreed texts are recorded by digest, out of reach of answers.
+"""
 
 import contextlib
 import hashlib

@@ -1,4 +1,8 @@
-"""A session's vault on disk, for its owner only; `vault.json` has one writer, `secrets.json` another."""
+"""A session's vault on disk, readable by its owner only, and the person's choices about its secrets.
+
+The process at work on a session writes `vault.json`, the command `secrets` writes `secrets.json`: neither
+overwrites what the other wrote. What the disk refuses raises WorkError.
+"""
 
 from pathlib import Path
 from secrets import token_bytes

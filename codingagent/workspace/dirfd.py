@@ -155,7 +155,10 @@ class Folder:
         self.move(name, self, new_name, overwrite=True)
 
     def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
-        """Give a file a name here or in a folder of the walk; FileExistsError if it is taken, OSError."""
+        """Give a file a name in another folder of the same walk, or in this one.
+
+        FileExistsError if something has that name and is not to be replaced; OSError if it can't be done.
+        """
         source, target = self.fd, folder.fd
         old, new = self.at(name), folder.at(new_name)
         if overwrite:

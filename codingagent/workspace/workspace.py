@@ -233,7 +233,10 @@ class Workspace(PathWalk):
         return False
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
-        """Write a file whole or not at all, and its folders, if it is as `seen` (None: new)."""
+        """Write a file atomically, or leave everything unchanged; create missing folders.
+
+        `seen` is the file as read before, None for a new one: if it differs now, nothing is written.
+        """
         with self._walk(path, writing=True, create=True) as place:
             folder, temporary = place.folder, dirfd.temporary_name(place.name)
             try:
@@ -281,7 +284,10 @@ class Workspace(PathWalk):
         return dirfd.state_of(found), replaces
 
     def move(self, path: str, to: str, state: dirfd.State, *, overwrite: bool) -> None:
-        """Give a regular file in this `state` another path, or leave all as it was; follow no link."""
+        """Give a regular file another path, or leave all as it was; make missing folders.
+
+        No link is followed at the end of either path. `state` is what `check_movable` found, and must hold.
+        """
         with (
             self._walk(path, writing=True, follow_last=False) as source,
             self._walk(to, writing=True, follow_last=False, create=True) as target,
@@ -321,7 +327,10 @@ class Workspace(PathWalk):
             return False
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None:
-        """Return a digest of what is at a path (of over 64 MiB its beginning); None: nothing is."""
+        """Return a digest of what exists at this path; None if nothing does; else as `resolved`.
+
+        Beyond 64 MiB, the digest covers a file's beginning, size and modification time.
+        """
         with contextlib.suppress(dirfd.NotFoundError), self._walk(path, follow_last=follow_last) as place:
             found = place.folder.lstat(place.name)
             if found is None:

@@ -269,7 +269,10 @@ def _tmux(*words: str, outside: Collection[Path], data: bytes = b"") -> tuple[in
 
 
 def tmux_fault(*outside: Path) -> str:
-    """Return why tmux, which by default passes on nothing of programs, would not here, and what to set."""
+    """Return why tmux would not pass on a text, and what to set; empty if it would, or there is none.
+
+    By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
+    """
     asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
     _, said = _tmux("display-message", "-p", asked, outside=outside) or (0, "")
     setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
@@ -313,7 +316,11 @@ def can_be_read() -> bool:
 
 
 class ClipboardPoller:
-    """Put requests on the clipboard, save answers from it; complain once. `is_asked`: by an option."""
+    """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
+
+    If there is no clipboard, complain once and stop. Without `is_asked`, a remote person's clipboard, which
+    can't be read, is skipped silently.
+    """
 
     def __init__(self, home: homes.Home, complain: Callable[[str], None], *, is_asked: bool = True) -> None:
         self._home = home

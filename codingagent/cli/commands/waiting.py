@@ -413,7 +413,10 @@ def _files_in(text: str) -> list[Path]:
 
 
 def _command_in(text: str, *, is_asked: bool) -> str | None:
-    """Return the command that a line is; None for words, as after a blank; empty: only the person knows."""
+    """Return the command that a line is; empty where only the person knows; None for words.
+
+    A line that begins with a blank is words; so are yes and no if the model asked.
+    """
     # A line may be copied with its marks; an input method of East Asia types wide letters.
     first, *others = _PROMPT.sub("", text.strip().strip("`")).split(None, 1) or [""]
     line = " ".join((unicodedata.normalize("NFKC", first), *others))

@@ -57,9 +57,12 @@ _STALE = (
 class Walls:
     """Let only requests with both keys and from the page itself through to `app`.
 
-    `shell` makes the page without its content, of a `nonce` for its scripts and the `keys`: the tab's, or
-    none, and what proves that the server is the page. `port` is the server's, `limits` are the most bytes of
-    a body by the last part of its path; others take a form.
+    Args:
+        app: what answers them.
+        shell: makes the page without its content, of a `nonce` for its scripts and the `keys`: the tab's, or
+            none, and what proves that the server is the page.
+        port: of the server; it is in its address and in the cookie's name.
+        limits: the most bytes of a body by the last part of its path; others take a form.
     """
 
     def __init__(

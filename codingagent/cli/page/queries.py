@@ -42,9 +42,13 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class PageState:
-    """The home whose sessions the page shows, which may not exist yet, and where a new session works.
+    """The home whose sessions the page shows, and where a new session works.
 
-    With `is_here` the home is in the workspace, and this one is the current folder.
+    Args:
+        home: the folder; it may not exist yet.
+        workspace: of the next session.
+        is_here: the home is in the workspace, and this one is the current folder.
+        settings: in force there.
     """
 
     def __init__(self, home: Path, workspace: Path, settings: Settings, *, is_here: bool = False) -> None:
