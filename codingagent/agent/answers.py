@@ -215,6 +215,13 @@ def _doubted(item: Step | Problem) -> Step | Problem:
     return replace(item, notes=(*item.notes, f"its letters beyond ASCII are a guess, {DOUBT}"))
 
 
+def objection(data: bytes, session: Session) -> str:
+    """Return why an answer's bytes are not this session's next one, or nothing."""
+    text = "" if documents.is_zip(data) else encoding.typed_text(data, "replace")
+    header = transcript.last_header(tag_blocks.fold_line_ends(text))
+    return reply.objection(header, session, digest_of(data))
+
+
 def _decoded(data: bytes) -> tuple[str, str] | None:
     return encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.agent.answers import refuse_request, save_answer
+from codingagent.agent.answers import objection, refuse_request, save_answer
 from codingagent.agent.requests import Requests
 from codingagent.cli import inbox_loop, keyboard
 from codingagent.cli.commands import amend, clipboard, common, options
@@ -24,10 +24,8 @@ from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import journal_entries, plain_text, session_state
 from codingagent.model.events import CommandRan
-from codingagent.model.observations import digest_of
 from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern, sections, table, words
-from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.storage import settings_file
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -239,8 +237,7 @@ class Entered(Struct):
         except WorkError as fault:
             raise UsageError(str(fault)) from fault
         # An earlier answer may be there still, or one of another session's.
-        header = transcript.last_header(tag_blocks.fold_line_ends(text))
-        other = reply.objection(header, session, digest_of(text.encode("utf-8", "replace")))
+        other = objection(text.encode("utf-8", "replace"), session)
         if text.strip() and not other and conversation.is_answer(text, is_handed=True):
             self._judge(text, conversation)
             return

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from codingagent.agent import downloads
+from codingagent.agent.answers import objection
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
 from codingagent.agent.uncommitted import work_since_commit
@@ -23,7 +24,6 @@ from codingagent.model import documents, paths
 from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
-from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
@@ -256,9 +256,7 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
 
 def refuse_other(data: bytes, session: Session) -> None:
     """Refuse (UsageError) an answer to another session or request, and the last one again."""
-    text = "" if documents.is_zip(data) else typed_text(data, "replace")
-    header = transcript.last_header(tag_blocks.fold_line_ends(text))
-    if reason := reply.objection(header, session, digest_of(data)):
+    if reason := objection(data, session):
         raise UsageError(f"{reason}: nothing was done")
 
 
