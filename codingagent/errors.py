@@ -5,6 +5,7 @@ CodingAgentError            the person or the machine: one line on stderr, an ex
 ├── WorkError               a file that can't be read or written, a damaged session: exit status 1
 │   └── IncompleteError     only a part of it: this process goes on
 ├── ApprovalError           an operation needs an approval that nobody here can give: exit status 3
+│   └── GoneOnError         it was given in another process
 └── InterruptError          Ctrl-C; the session can be resumed: exit status 130
 OperationError              the model: becomes a result that goes back to the model
 """
@@ -42,6 +43,10 @@ class ApprovalError(CodingAgentError):
     """An operation waits for approval; the message says how to give it."""
 
     exit_status = 3
+
+
+class GoneOnError(ApprovalError):
+    """Another process has answered the question that waited here, and has gone on."""
 
 
 class InterruptError(CodingAgentError):

@@ -66,6 +66,12 @@ class AnswerReader:
         UsageError if they are files that can't be taken, or a chat's export in JSON.
         """
         given, session = data, self._context.log.session
+        if session.is_of_tools:
+            from codingagent.protocols import calls  # chats need none of it
+
+            if (call := calls.read(data)) is not None:
+                items = placeholders.restored(self._context.secrecy.vault, call.items)
+                return ReadAnswer(digest_of(data), "", replace(call, items=items))
         own, files, notes = list[Step | Problem](), tuple[str, ...](), list[str]()
         if documents.is_zip(data):
             from codingagent.agent import downloads  # late: most answers are text

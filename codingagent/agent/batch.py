@@ -24,7 +24,7 @@ from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
-from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
+from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
 from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, Operation, RunCommand, named
@@ -349,6 +349,7 @@ class Execution:
 
 def _denied(order: OperationRequest, question: Question, answer: Answer) -> events.Denied:
     reason = "the user said no" + (f": {answer.reason}" if answer.reason else "")
+    reason = answer.reason if answer.by == NOBODY else reason
     told = _AFTER_NO
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"

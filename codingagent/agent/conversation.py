@@ -151,6 +151,13 @@ class Conversation:
         self.write_due(self._execute(answer.reply))
         return True
 
+    def take_call(self, data: bytes) -> None:
+        """Execute a call of a tool as an answer; ApprovalError if nobody answers its question."""
+        answer = self._reader.read(data)
+        assert answer is not None, "it is JSON"
+        self._begin(self._mailbox.keep(data, self.session.session_id, self.session.sequence), answer)
+        self.write_due(self._execute(answer.reply))
+
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
 

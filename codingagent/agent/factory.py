@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -52,7 +52,7 @@ def start_session(
     workspace: Path,
     task: str,
     settings: Settings,
-    protocol: Protocol = "tags",
+    protocol: Protocol | Literal["calls"] = "tags",
     wants: Wants = "edits",
 ) -> Session:
     """Begin a session, which keeps its policy and its sandbox; UsageError if the workspace can't be used."""

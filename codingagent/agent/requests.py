@@ -130,6 +130,11 @@ class Requests:
     def announce(self, *, watched: bool) -> None:
         """Tell what to do now, and whether the inbox is watched; write a request that is gone."""
         session = self.session
+        if session.is_of_tools:
+            self.context.remark(
+                f"session {session.session_id} waits for calls of its client: nothing to paste"
+            )
+            return
         mailbox, session_id, sequence = self._home.mailbox, session.session_id, session.sequence
         path = mailbox.outbox_path(session_id, sequence)
         if session.is_awaiting_answer and not path.exists():
@@ -148,6 +153,9 @@ class Requests:
         secrecy, session, mailbox = self.context.secrecy, self.session, self._home.mailbox
         if session.phase is not Phase.REQUEST_DUE:
             self._home.sessions.mend_document(session)
+            return
+        if session.is_of_tools:  # its client is told in the result of its call
+            self.log.record(entries.RequestWritten(session.sequence, now()))
             return
         secrecy.look_again()
         (text, material, first), brief = self.draft(listed), ""

@@ -38,6 +38,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
 ) -> Iterator[Hung]:
     """Yield the lines of a record, with what a screen adds to an operation, question or request."""
     match record:
+        case entries.RequestWritten() | entries.RefreshAsked() if session.is_of_tools:
+            pass  # nothing is sent
         case entries.OperationEnded():
             yield from _outcome(record.event, look, beside, below)
         case entries.CheckEnded() if session.taken is None:
@@ -83,7 +85,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
                 "policy ": record.policy,
                 "sandbox ": record.sandbox,
                 "with ": "network" * record.network,
-                "answers in ": record.protocol * (record.protocol != "tags"),
+                "answers in ": record.protocol * (record.protocol == "json"),
                 "check ": f"`{record.check}`" * bool(record.check),
             }
             said = ", ".join(what + term for what, term in terms.items() if term)

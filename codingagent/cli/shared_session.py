@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError
+from codingagent.errors import GoneOnError, InterruptError, UsageError, WorkError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
@@ -31,10 +31,6 @@ AT_WORK: "ContextVar[SharedSession | None]" = ContextVar("at_work", default=None
 
 The command uses it: a journal has one writer.
 """
-
-
-class GoneOnError(ApprovalError):
-    """Another process has answered the question that waited here, and has gone on."""
 
 
 class SharedSession:

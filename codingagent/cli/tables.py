@@ -200,6 +200,8 @@ def _way_on(session: Session, requests: Sequence[Path], look: Look, now: datetim
     resume = runnable(f"codingagent resume {session.session_id}")
     yield [], 0
     match session.phase:
+        case Phase.AWAITING_ANSWER if session.is_of_tools:
+            yield [("it waits for calls of its client", "name")], 2
         case Phase.AWAITING_ANSWER:
             since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
             yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2

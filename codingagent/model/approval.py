@@ -26,20 +26,26 @@ class Question(Struct, frozen=True):
     grants: tuple[str, ...] = ()
 
 
-How = Literal["", "terminal", "command", "--yes", "always", "program"]
+How = Literal["", "terminal", "command", "--yes", "always", "program", "client"]
 """How the answer was given: typed at the terminal that asked, with `approve` or `deny`, with `--yes`,
-through an earlier `always`, or by a program. Sessions from before this was recorded have none."""
+through an earlier `always`, by a program, or in the client that called a tool. Sessions from before this was
+recorded have none."""
 
 _HOW: dict[How, str] = {
     "terminal": "you typed",
     "command": "you said",
     "always": 'your earlier "always" said',
     "program": "a program said",
+    "client": "you said in the client",
 }
 
 
+NOBODY = "nobody"
+"""Who a question that was not answered is put down to, when it is withdrawn."""
+
+
 class Answer(Struct, frozen=True):
-    """A decision: who made it (`person`, `--yes`, `always`), why, if given, and how."""
+    """A decision: who made it (`person`, `--yes`, `always`, NOBODY), why, if given, and how."""
 
     decision: Decision
     by: str = "person"

@@ -42,7 +42,8 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """A preset's name or a file's path; empty: the settings apply whenever the session resumes."""
     sandbox: str = ""
     network: bool = False
-    protocol: Protocol = "tags"
+    protocol: Protocol | Literal["calls"] = "tags"
+    """`calls`: it has no chat; a client calls its tools."""
     check: str = ""
     context: int = 0
     """Tokens for files that are chosen from the task."""

@@ -251,6 +251,11 @@ class Session(Struct, frozen=True):
         return bool(said) and all(isinstance(e, Refused) and e.kind is Kind.ANSWER for e in rest)
 
     @property
+    def is_of_tools(self) -> bool:
+        """Whether a client calls tools in it: it has no chat, and nothing is sent or pasted."""
+        return self.terms.protocol == "calls"
+
+    @property
     def awaits_words(self) -> bool:
         """Whether its last words wait for the person's: a question, or the answer to one of theirs."""
         return self.is_only_words and all(said.sequence != self.sequence for said in self.said)

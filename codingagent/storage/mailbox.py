@@ -146,6 +146,13 @@ class Mailbox:
             part.write_bytes(data)
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
+    def keep(self, data: bytes, session_id: str, sequence: int) -> str:
+        """Write a program's answer to `processed/` at once; return its name."""
+        part = self.part_path(session_id, sequence)
+        with atomic_write.clearing(part, part):
+            part.write_bytes(data)
+        return self._move(part, self.processed, _stem(session_id, sequence), ".json")
+
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
         """Return the path where an answer is written until it is whole; such a file is never executed.
 

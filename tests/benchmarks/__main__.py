@@ -21,6 +21,7 @@ from tests.benchmarks import (
     safety,
     secrets,
     starting,
+    tools,
     turns,
 )
 from tests.benchmarks.measuring import milliseconds
@@ -40,6 +41,7 @@ _ROOMS = (
     runs,
     replies,
     rpc,
+    tools,
     secrets,
 )
 

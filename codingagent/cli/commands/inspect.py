@@ -94,7 +94,7 @@ def _show(
     told, early = home.outcomes(name, None if markdown else _LINES)
     state = told[-1][1]
     request = home.mailbox.outbox_path(state.session_id, state.sequence)
-    if state.is_awaiting_answer and not request.exists():
+    if state.is_awaiting_answer and not (state.is_of_tools or request.exists()):
         fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
     secrecy = _hider(home, state)
     hide_all = secrecy.hide_all

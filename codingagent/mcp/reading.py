@@ -1,0 +1,147 @@
+"""What tools read: files, lists, searches, the parts for a task, changes. Nothing of it is journalled."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from codingagent.agent.context import Context, Views
+from codingagent.agent.executor import Executor
+from codingagent.agent.plan import OperationRequest
+from codingagent.agent.wanted_files import RankedFiles, Wanted
+from codingagent.checkpoints.undo import changed_in, history_of
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.events import FileRequested
+from codingagent.model.operations import ReadFile
+from codingagent.model.plain_text import clip_middle
+from codingagent.prompt import file_contents, file_list
+from codingagent.prompt.file_list import Listing
+from codingagent.protocols import calls
+from codingagent.storage.homes import Home
+
+# What one result shows at most, and what a search looks through.
+_CHARACTERS, _LINE_CHARACTERS, _LINES = 60_000, 300, 200
+_PATHS, _FILE_BYTES = 100, 2**20
+
+
+class ToolReader:
+    """Read a workspace for one session, without its secrets."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._hide = context, context.secrecy.hide
+        self._views, self._executor = Views(context.workspace, self._hide), Executor(context)
+        self._is_new = True
+        self.whole: dict[str, str] = {}
+        """The digests of files that were read whole, by path."""
+
+    def forget(self) -> None:
+        """Something was changed: there may be other files, and secrets."""
+        self._is_new = True
+
+    def read(self, call: Any) -> str:
+        """Return what a call shows; OperationError if there is nothing to show."""
+        self._learn_secrets()
+        match calls.tool_of(call):
+            case "read_files":
+                return self.files(call.paths, call.start_line or None, call.end_line or None)
+            case "search":
+                return self._search(call.text, call.glob)
+            case "context":
+                return self._for_task(call.task)
+            case _:
+                return "\n".join(file_list.lines(self._matching(call.glob)))
+
+    def diff(self, home: Home) -> str:
+        """Return what the session changed, as git's diff."""
+        text = ""
+        with history_of(home, self._context.log.session) as (store, found):
+            if found:
+                _, before, after, touched = changed_in(store, found, None)
+                text = store.diff(before, after, sorted(touched)) if touched else ""
+        return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
+
+    def _learn_secrets(self) -> None:
+        """Learn the values in secret files before anything is shown: any other file may hold them."""
+        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
+        if self._is_new:
+            listing, self._is_new = workspace.listing(), False
+        secrecy.look_again()
+        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
+
+    def _matching(self, glob: str) -> Listing:
+        """Return the listing of the files that fit a glob, or are in a folder of that name."""
+        listing, glob = self._context.workspace.listing(), glob.strip("/") or "**"
+        known = "\0".join(("", *filter(paths.is_utf8, listing.files), ""))
+        found = {*paths.matches(glob, known), *paths.matches(f"{glob}/**", known)}
+        may_read = self._context.may_read
+        return Listing(
+            {p: n for p, n in listing.files.items() if p in found and may_read(p)}, listing.ignored
+        )
+
+    def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
+        """Return the lines of files, of globs too, from a first to a last one; None: all."""
+        wanted, faults, shown = dict[str, None](), list[str](), list[file_contents.FileView]()
+        self._executor.begin()
+        if len(asked_for) > _PATHS:
+            raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
+        for asked in asked_for:
+            try:
+                operation = ReadFile(paths.workspace_path(asked), first, last)
+                event = self._executor.plan(OperationRequest(0, operation))
+                if isinstance(event, FileRequested):
+                    wanted |= dict.fromkeys(event.paths)
+                    faults += event.notes
+                else:
+                    faults.append(f"'{paths.shown(asked)}': {getattr(event, 'reason', 'refused')}")
+            except OperationError as fault:
+                faults.append(fault.reason)
+        for path in wanted:
+            try:
+                view = self._views.view(path, first, last)
+                shown += [view] * (not view.beside_bytes)
+                faults += [f"File '{paths.shown(path)}' is a picture or a document"] * bool(view.beside_bytes)
+            except OperationError as fault:
+                faults.append(fault.reason)
+        if not shown:
+            raise OperationError("\n".join(faults) or "No path was given")
+        text = file_contents.shares(list(file_contents.fitting(shown, _CHARACTERS)), _CHARACTERS)
+        is_whole = (file_contents.shows_whole(f"\n{text}", view) for view in shown)
+        self.whole |= {view.path: view.digest for view, fits in zip(shown, is_whole, strict=True) if fits}
+        return self._hide("\n".join((text.removesuffix("\n"), *faults)))
+
+    def _search(self, text: str, glob: str) -> str:
+        """Return the lines that have a text, of files without secrets: no search can guess what is hidden.
+
+        Its parts between `*` stand in the line in their order, so that no pattern takes long.
+        """
+        is_small, found = text.islower(), list[str]()
+        parts = [part for part in text.split("*") if part]
+        for path, data in self._context.workspace.read_each(sorted(self._matching(glob).files)):
+            if len(data) > _FILE_BYTES or len(found) > _LINES:
+                continue
+            # To hide secrets takes long. A name of one stands in no file; other letters have other bytes.
+            is_plain, held = text.isascii() and "SECRET-" not in text, data.lower() if is_small else data
+            if is_plain and not all(part.encode() in held for part in parts):
+                continue
+            with contextlib.suppress(OperationError):  # no text
+                lines = self._views.view(path, None, None).text.split("\n")
+                for number, line in enumerate(lines, 1):
+                    if _has_in_order(line.lower() if is_small else line, parts):
+                        found.append(f"{file_list.shown_path(path)}:{number}: {line[:_LINE_CHARACTERS]}")
+        more = ["… more lines have it: narrow the search"] * (len(found) > _LINES)
+        return "\n".join((*found[:_LINES], *more)) or "no line has it"
+
+    def _for_task(self, task: str) -> str:
+        context, workspace, listing = self._context, self._context.workspace, self._matching("**")
+        wanted = Wanted(task, context.settings.context or 8_000, context.settings.never_choose, asks=True)
+        ranked = RankedFiles(workspace, context.policy, listing, wanted, workspace.history(), self._hide)
+        return ranked.show(_CHARACTERS) or "no file stands out: list_files, or search"
+
+
+def _has_in_order(line: str, parts: Sequence[str]) -> bool:
+    at = 0
+    for part in parts:
+        if (found := line.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    return bool(parts)
