@@ -16,18 +16,26 @@ from msgspec.structs import replace
 
 from codingagent.agent.answers import AnswerReader, Objection, Recipients
 from codingagent.agent.batch import Execution
+from codingagent.agent.candidates import Trials
 from codingagent.agent.context import Context, bare_context
 from codingagent.agent.executor import Executor
 from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.spelling import Spellings
+from codingagent.agent.tried import ANSWER, tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import Denied, FileEdited, succeeded
-from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
+from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    AnswerTaken,
+    CommitMade,
+    OperationEnded,
+    TurnEnded,
+)
 from codingagent.model.notices import Changes
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
@@ -36,6 +44,7 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.vault_file import vault_file_of
 from codingagent.workspace.programs import quoted_path
 from codingagent.workspace.workspace import Workspace
 
@@ -68,13 +77,14 @@ class Rehearsed(Struct, frozen=True):
 class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
-    def __init__(self, requests: Requests, home: Home, recipients: Recipients) -> None:
+    def __init__(self, requests: Requests, home: Home, recipients: Recipients, trials: Trials) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
         self._home = home
         self._mailbox = home.mailbox
         self._recipients = recipients
+        self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = Execution(self.context)
         self.check = self._execution.check
@@ -127,6 +137,12 @@ class Conversation:
         if objection is not None:
             self._reject(name, objection)
             return True
+        if self.session.chats is not None and not accept:
+            self.check.end()
+            number = self.trials.begin(data, again=False)
+            self._mailbox.remove(name)
+            self.try_candidate(number)
+            return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
@@ -135,6 +151,52 @@ class Conversation:
         self._begin(taken, answer.digest, answer.reply, skip)
         self.write_due(self._execute(answer.reply))
         return True
+
+    def try_candidate(self, number: int) -> None:
+        """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
+        self.trials.run(number)
+        every, chats = self.trials.compare(), self.session.chats
+        green = [one.number for one in every if one.is_green]
+        if chats is None or len(every) < chats.count:
+            return
+        if chats.takes_green and len(green) == 1:
+            self.take_candidate(green[0])
+        elif chats.takes_green:
+            why = f"{len(green)} are green" if green else "none is green"
+            self.context.remark(f"{why}: `codingagent take N` takes one, `codingagent help chats` says more")
+
+    def finish_trials(self) -> None:
+        """Go on with the candidates of an answer from the inbox that a kill interrupted."""
+        waits = self.session.chats is not None and self.session.is_awaiting_answer
+        for one in self.trials.all() if waits else ():
+            if one.is_interrupted:
+                self.try_candidate(one.number)
+
+    def take_candidate(self, number: int) -> None:
+        """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
+        self.check.end()
+        one = self.trials.takeable(number)
+        name = self._mailbox.name_for(self.session.session_id, self.session.sequence)
+        count = sum(isinstance(each, OperationEnded) for each in one.records)
+        taken = AnswerTaken(self.session.sequence, name, one.digest, now(), (), count, candidate=number)
+        self._log.record(taken)
+        self._log.sync()
+        self.write_due(self._adopt(taken))
+
+    def _adopt(self, taken: AnswerTaken) -> "GitListing | None":
+        """Do what is left of the taking of a candidate."""
+        began = self.session.candidates[taken.candidate - 1]
+        one = tried(self._home, self.session.session_id, began)
+        self._mailbox.keep(taken.name, (one.folder / ANSWER).read_bytes())
+        # The results name values that may have been found there first.
+        self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
+        try:
+            listed = self._execution.adopt(one)
+        except ApprovalError:
+            self._home.sessions.mend_document(self.session)
+            raise
+        self._execution.end_adopted(one)
+        return listed
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -255,8 +317,11 @@ class Conversation:
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
-            self._execution.after_kill()
-            listed = self._execute(self._read_again())
+            if self.session.taken is not None and self.session.taken.candidate:
+                listed = self._adopt(self.session.taken)
+            else:
+                self._execution.after_kill()
+                listed = self._execute(self._read_again())
         self.write_due(listed)
 
     def _read_again(self) -> Reply:

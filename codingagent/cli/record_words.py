@@ -112,6 +112,16 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(f"no longer granted: {', '.join(record.grants)}")
         case entries.CheckNamed():
             yield _plain(f"the check is now: {record.command or 'none'}")
+        case entries.CandidateBegan():
+            yield _plain(
+                f"candidate {record.number}: an answer to request {record.sequence} is tried in a copy"
+            )
+        case entries.ChatsNamed(count=0):
+            yield _plain("answers are no longer tried first")
+        case entries.ChatsNamed():
+            then = "; the only one with a green check is taken" * record.takes_green
+            what = f"{record.count} {plural(record.count, 'answer')} to each request"
+            yield _plain(f"tried in a copy before one is taken: {what}{then}")
         case entries.ApprovalAnswered():
             name = session.asked.name if session.asked else "the question"
             yield _plain(f"{name}: {record.answer.said}")

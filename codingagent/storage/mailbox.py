@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -128,6 +129,25 @@ class Mailbox:
     def read_taken(self, name: str) -> bytes | None:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
+
+    def name_for(self, session_id: str, sequence: int) -> str:
+        """Return a name in `processed/` that no answer has yet."""
+        stem = _stem(session_id, sequence)
+        names = (f"{stem}{f'_{number}' * (number > 1)}.txt" for number in itertools.count(1))
+        return next(name for name in names if not os.path.lexists(self.processed / name))
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Write an answer to `processed/`, unless it is there."""
+        path = self.processed / name
+        with disk_errors(f"{path} can't be kept"):
+            path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            atomic_write.write_whole(path, data)
+
+    def remove(self, name: str) -> None:
+        """Remove a file from the inbox that is kept elsewhere."""
+        with disk_errors(f"{name} can't be removed from the inbox"):
+            retried(lambda: (self.inbox / name).unlink(missing_ok=True))
 
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""

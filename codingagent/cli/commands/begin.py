@@ -12,7 +12,7 @@ from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
-from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, SessionOptions, with_options
+from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, TRIALS, SessionOptions, with_options
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -33,12 +33,13 @@ app = typer.Typer()
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
-@with_options(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
+@with_options(f"{TASK} worktree {CONTEXT} check {TRIALS} {REPLY} protocol {RULES} accept_formats yes diff")
 def _new(
     context: typer.Context, given: SessionOptions, words: options.TaskWords = None, json: options.Json = False
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     given.check_reply()
+    given.check_chats()
     may_be_empty = given.prompt is not None
     task = read_task(words or [], given.file, given.edit, may_be_empty=may_be_empty)
     _begin(context, given, task, "edits", json=json)
@@ -154,6 +155,7 @@ def _begun(
         shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
         requests = shared.work.requests
         requests.begin()
+        given.name_chats(requests)
         if files:
             requests.say("", files)
         if settings.check and settings.check_first and not session.is_asking:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from msgspec import Struct
@@ -15,6 +15,9 @@ from msgspec import Struct
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Protocol, is_run_id, is_session_id
 from codingagent.model.patterns import sections
+
+if TYPE_CHECKING:
+    from codingagent.agent.requests import Requests
 
 _TOLD = {
     key: (spec, meaning)
@@ -108,6 +111,9 @@ class SessionOptions(Struct, frozen=True):
     leave_out: Annotated[_Texts, option("leave out")] = None
     no_conventions: Annotated[bool, option("conventions")] = False
     check: Annotated[_Text, option("check")] = None
+    chats: Annotated[int | None, option("chats", min=0, max=20)] = None
+    try_first: Annotated[bool, option("try first")] = False
+    auto: Annotated[bool, option("auto")] = False
     clipboard: Annotated[bool, option("clipboard")] = False
     reply_with: Annotated[_Text, option("reply with")] = None
     reply_timeout: Annotated[float | None, option("timeout", min=1, max=86_400, callback=_seconds)] = None
@@ -145,6 +151,18 @@ class SessionOptions(Struct, frozen=True):
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
 
+    def check_chats(self) -> None:
+        """Refuse (UsageError) what does not go together about answers that are tried."""
+        if self.try_first and (self.chats is not None or self.auto):
+            raise UsageError("--try is --chats 1 --auto; leave one of them out")
+        if self.auto and not self.chats:
+            raise UsageError("--auto needs --chats N, with more than one chat, or is --try")
+
+    def name_chats(self, requests: "Requests") -> None:
+        """Have answers tried first, as the options say."""
+        if self.try_first or self.chats is not None:
+            requests.name_chats(self.chats or int(self.try_first), takes_green=self.try_first or self.auto)
+
     @property
     def arguments(self) -> list[str]:
         """Return those that `resume` takes too, as words of a command line."""
@@ -159,6 +177,7 @@ class SessionOptions(Struct, frozen=True):
 
 RULES = "policy sandbox network secrets"
 TASK = "file edit prompt workspace here"
+TRIALS = "chats try_first auto"
 CONTEXT = "no_wait attach tokens leave_out no_conventions"
 REPLY = "clipboard reply_with reply_timeout max_turns"
 

@@ -9,7 +9,7 @@ import typer
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import ask_whose, home_of, inbox_of, latest_of, opened, settings_of
-from codingagent.cli.commands.options import REPLY, RULES, SessionOptions, with_options
+from codingagent.cli.commands.options import REPLY, RULES, TRIALS, SessionOptions, with_options
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
@@ -33,7 +33,7 @@ app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-@with_options(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
+@with_options(f"once accept dry_run skip unless_done check {TRIALS} {REPLY} {RULES} accept_formats yes diff")
 def _resume(
     context: typer.Context,
     given: SessionOptions,
@@ -44,6 +44,7 @@ def _resume(
     from codingagent.agent.answers import Recipients
 
     given.check_reply()
+    given.check_chats()
     home = home_of(context)
     if given.dry_run is not None:
         return _rehearse(home, session, given.dry_run, json=json)
@@ -127,6 +128,7 @@ def _go_on(
                 conversation.requests.reopen()
         if given.check is not None:
             conversation.requests.name_check(given.check)
+        given.name_chats(conversation.requests)
         shared.go_on()
         if accept is not None:
             if not accept.is_file():

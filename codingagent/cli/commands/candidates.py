@@ -1,0 +1,102 @@
+"""The commands try and take: answers are tried in copies of the workspace, and one is taken."""
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codingagent.cli.commands.common import home_of, opened, waiting_of
+from codingagent.cli.commands.options import Json, SessionOptions, option, with_options
+from codingagent.cli.output import screen_for
+from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import announce, locked
+from codingagent.errors import UsageError
+from codingagent.storage.mailbox import read_bounded
+
+if TYPE_CHECKING:
+    from codingagent.cli.shared_session import SharedSession
+
+app = typer.Typer()
+
+
+@contextlib.contextmanager
+def _at_work(
+    context: typer.Context, given: SessionOptions, *, json: bool
+) -> "Iterator[tuple[Screen, SharedSession]]":
+    """Yield the screen, and the session whose request waits."""
+    home = home_of(context)
+    with (
+        screen_for(json) as screen,
+        locked(home, screen.remark),
+        opened(home, waiting_of(home), screen, given) as shared,
+    ):
+        yield screen, shared
+
+
+@app.command(epilog="Example: codingagent try answer.txt", name="try")
+@with_options("yes accept_formats")
+def _try(
+    context: typer.Context,
+    given: SessionOptions,
+    files: Annotated[list[Path] | None, option("tried")] = None,
+    compare: Annotated[str | None, option("compare")] = None,
+    json: Json = False,
+) -> None:
+    """Try answers to the current request, each in a copy of the workspace; compare what came of them.
+
+    Without a file, go on with what was interrupted or asks you, and compare.
+    """
+    named = files or []
+    numbers = [] if compare is None else compare.replace(",", " ").split()
+    if compare is not None and not (len(numbers) == 2 and all(map(str.isdecimal, numbers))):
+        raise UsageError(f"--diff is {compare}; it must be the numbers of two candidates: 1,2")
+    for file in named:
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file; save the chat's answer, then name that")
+    with _at_work(context, given, json=json) as (screen, shared):
+        conversation = shared.conversation
+        conversation.check.end()
+        if numbers:
+            for line in conversation.trials.diff(*map(int, numbers)).split("\n"):
+                screen.remark(line)
+            return
+        for file in named:
+            data = read_bounded(file, UsageError)
+            if data is None:
+                raise UsageError(f"{file} is too large to be an answer; name another file")
+            number = conversation.trials.begin(data)
+            shared.doing(partial(conversation.try_candidate, number))
+        open_ones = [] if named else [each for each in conversation.trials.all() if each.state]
+        for each in open_ones:
+            shared.doing(partial(conversation.try_candidate, each.number))
+        if not (named or open_ones) and not conversation.trials.compare():
+            screen.remark("no answer was tried yet: `codingagent try FILE`")
+
+
+@app.command(epilog="Example: codingagent take 2", name="take")
+@with_options("yes")
+def _take(
+    context: typer.Context,
+    given: SessionOptions,
+    number: Annotated[int | None, option("candidate")] = None,
+    auto: Annotated[bool, option("auto")] = False,
+    json: Json = False,
+) -> None:
+    """Make what one of the tried answers changed the turn, byte for byte; nothing is run again."""
+    if (number is None) != auto:
+        raise UsageError("name one candidate, as `codingagent try` numbers them, or --auto")
+    with _at_work(context, given, json=json) as (_, shared):
+        conversation = shared.conversation
+        if number is None:
+            green = [each.number for each in conversation.trials.all() if each.is_green]
+            if len(green) != 1:
+                which = ", ".join(map(str, green)) or "none"
+                raise UsageError(f"not exactly one candidate is green: {which}; name one")
+            [number] = green
+        chosen = number
+        shared.doing(lambda: conversation.take_candidate(chosen))
+        if not conversation.session.is_complete:
+            announce(conversation)
