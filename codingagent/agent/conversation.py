@@ -22,7 +22,7 @@ from codingagent.agent.executor import Executor
 from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.spelling import Spellings
-from codingagent.agent.tried import ANSWER, tried
+from codingagent.agent.tried import tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
@@ -139,9 +139,7 @@ class Conversation:
             return True
         if self.session.chats is not None and not accept:
             self.check.end()
-            number = self.trials.begin(data, again=False)
-            self._mailbox.remove(name)
-            self.try_candidate(number)
+            self.try_candidate(self.trials.begin(data, name))
             return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
@@ -176,9 +174,8 @@ class Conversation:
         """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
         self.check.end()
         one = self.trials.takeable(number)
-        name = self._mailbox.name_for(self.session.session_id, self.session.sequence)
-        count = sum(isinstance(each, OperationEnded) for each in one.records)
-        taken = AnswerTaken(self.session.sequence, name, one.digest, now(), (), count, candidate=number)
+        began, count = one.began, sum(isinstance(each, OperationEnded) for each in one.records)
+        taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
         self._log.record(taken)
         self._log.sync()
         self.write_due(self._adopt(taken))
@@ -187,7 +184,6 @@ class Conversation:
         """Do what is left of the taking of a candidate."""
         began = self.session.candidates[taken.candidate - 1]
         one = tried(self._home, self.session.session_id, began)
-        self._mailbox.keep(taken.name, (one.folder / ANSWER).read_bytes())
         # The results name values that may have been found there first.
         self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
         try:

@@ -15,14 +15,7 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import (
-    Attached,
-    Protocol,
-    Record,
-    RequestWritten,
-    SessionStarted,
-    Wants,
-)
+from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
 from codingagent.model.notices import Changes, Notice, Remark
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
@@ -129,12 +122,9 @@ class OpenSession:
         from codingagent.agent.tried import ANSWER
 
         person = self.context.person
-
-        def record(each: Record, state: Session) -> None:
-            if not isinstance(each, RequestWritten):
-                person.record(each, state)
-
-        own = replace(person, record=record)
+        own = replace(
+            person, record=lambda *told: isinstance(told[0], RequestWritten) or person.record(*told)
+        )
         with session_in(home, session, self.context.settings, own, place=place) as work:
             work.conversation.recover()
             if work.requests.session.sequence == sequence:

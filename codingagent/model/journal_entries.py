@@ -195,10 +195,11 @@ class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
 
 
 class CandidateBegan(Tagged, frozen=True, tag="candidate_began"):
-    """An answer to the waiting request is tried in a copy of the workspace, in `candidates/NUMBER`."""
+    """An answer to the waiting request, kept as AnswerTaken tells, is tried in `candidates/NUMBER`."""
 
     number: int
     sequence: int
+    name: str
     digest: str
     at: str
 

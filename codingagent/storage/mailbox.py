@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import itertools
 import os
 import shutil
 import stat
@@ -130,19 +129,13 @@ class Mailbox:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
-    def name_for(self, session_id: str, sequence: int) -> str:
-        """Return a name in `processed/` that no answer has yet."""
-        stem = _stem(session_id, sequence)
-        names = (f"{stem}{f'_{number}' * (number > 1)}.txt" for number in itertools.count(1))
-        return next(name for name in names if not os.path.lexists(self.processed / name))
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Write an answer to `processed/`, unless it is there."""
-        path = self.processed / name
-        with disk_errors(f"{path} can't be kept"):
-            path.parent.mkdir(exist_ok=True)
-        if not path.exists():
-            atomic_write.write_whole(path, data)
+    def keep(self, data: bytes, session_id: str, sequence: int, what: str) -> str:
+        """Write an answer that is tried first to `processed/`; return its name."""
+        name = f"{_stem(session_id, sequence)}_{what}.txt"
+        with disk_errors(f"{self.processed} can't be made"):
+            self.processed.mkdir(exist_ok=True)
+        atomic_write.write_whole(self.processed / name, data)
+        return name
 
     def remove(self, name: str) -> None:
         """Remove a file from the inbox that is kept elsewhere."""

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from codingagent.agent import factory
 from codingagent.checkpoints.undo import UndoChoice, take_back
-from codingagent.errors import UsageError
+from codingagent.errors import ApprovalError, UsageError
+from codingagent.model.approval import Answer, Decision
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from tests.helpers import LiveSession, live_session
@@ -132,7 +133,7 @@ def test_two_that_change_the_same_file_exclude_each_other(live: LiveSession) -> 
     tried(live, create("sum.txt", "3") + create("old.txt", "one"), create("old.txt", "two"))
     assert "-one\n+two" in live.conversation.trials.diff(1, 2)
     live.conversation.take_candidate(1)
-    with pytest.raises(UsageError, match="no candidate 2 for the request that waits"):
+    with pytest.raises(UsageError, match="no candidate 2 for"):
         live.conversation.take_candidate(2)
     assert (live.workspace / "old.txt").read_text("utf-8") == "one\n"
 
@@ -147,10 +148,10 @@ def test_a_protected_file_that_a_command_made_is_asked_about_in_the_copy_and_her
     live: LiveSession, decision: Decision
 ) -> None:
     """A yes to the copy's is none to the workspace's; without an answer neither goes on."""
-    hidden = "python3 -c \"import os; os.mkdir('.github'); open('.github/a.yml', 'w').write('on: push')\""
-    conversation, path = live.conversation, live.workspace / ".github/a.yml"
+    hidden = "python3 -c \"import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')\""
+    conversation, path = live.conversation, live.workspace / ".github/workflows/a.yml"
     tried(live, create("sum.txt", "3") + command(hidden))
-    assert "asks you: FILES_CHANGED .github/a.yml" in conversation.trials.named(1).state
+    assert "asks you: FILES_CHANGED .github/workflows/a.yml" in conversation.trials.named(1).state
     yes = replace(conversation.context.person, ask=lambda _: Answer("yes"))
     with factory.session_in(live.home, conversation.session, Settings(check=CHECK), yes) as work:
         work.conversation.try_candidate(1)

@@ -39,7 +39,6 @@ def _new(
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     given.check_reply()
-    given.check_chats()
     may_be_empty = given.prompt is not None
     task = read_task(words or [], given.file, given.edit, may_be_empty=may_be_empty)
     _begin(context, given, task, "edits", json=json)

@@ -42,37 +42,28 @@ def _try(
     context: typer.Context,
     given: SessionOptions,
     files: Annotated[list[Path] | None, option("tried")] = None,
-    compare: Annotated[str | None, option("compare")] = None,
+    compare: Annotated[tuple[int, int] | None, option("compare")] = None,
     json: Json = False,
 ) -> None:
     """Try answers to the current request, each in a copy of the workspace; compare what came of them.
 
     Without a file, go on with what was interrupted or asks you, and compare.
     """
-    named = files or []
-    numbers = [] if compare is None else compare.replace(",", " ").split()
-    if compare is not None and not (len(numbers) == 2 and all(map(str.isdecimal, numbers))):
-        raise UsageError(f"--diff is {compare}; it must be the numbers of two candidates: 1,2")
-    for file in named:
-        if not file.is_file():
-            raise UsageError(f"{file} is not a file; save the chat's answer, then name that")
+    answers = [(file, read_bounded(file, UsageError) if file.is_file() else None) for file in files or ()]
+    for file in [file for file, data in answers if data is None]:
+        raise UsageError(f"{file} is no file, or too large to be an answer; name the chat's answer")
     with _at_work(context, given, json=json) as (screen, shared):
-        conversation = shared.conversation
+        conversation, trials = shared.conversation, shared.conversation.trials
         conversation.check.end()
-        if numbers:
-            for line in conversation.trials.diff(*map(int, numbers)).split("\n"):
+        if compare is not None:
+            for line in trials.diff(*compare).split("\n"):
                 screen.remark(line)
             return
-        for file in named:
-            data = read_bounded(file, UsageError)
-            if data is None:
-                raise UsageError(f"{file} is too large to be an answer; name another file")
-            number = conversation.trials.begin(data)
+        numbers = [trials.begin(data) for _, data in answers if data is not None]
+        numbers = numbers or [each.number for each in trials.all() if each.state]
+        for number in numbers:
             shared.doing(partial(conversation.try_candidate, number))
-        open_ones = [] if named else [each for each in conversation.trials.all() if each.state]
-        for each in open_ones:
-            shared.doing(partial(conversation.try_candidate, each.number))
-        if not (named or open_ones) and not conversation.trials.compare():
+        if not numbers and not trials.compare():
             screen.remark("no answer was tried yet: `codingagent try FILE`")
 
 
@@ -90,13 +81,9 @@ def _take(
         raise UsageError("name one candidate, as `codingagent try` numbers them, or --auto")
     with _at_work(context, given, json=json) as (_, shared):
         conversation = shared.conversation
-        if number is None:
-            green = [each.number for each in conversation.trials.all() if each.is_green]
-            if len(green) != 1:
-                which = ", ".join(map(str, green)) or "none"
-                raise UsageError(f"not exactly one candidate is green: {which}; name one")
-            [number] = green
-        chosen = number
-        shared.doing(lambda: conversation.take_candidate(chosen))
+        green = [each.number for each in conversation.trials.all() if each.is_green] if auto else [number]
+        if len(green) != 1 or green[0] is None:
+            raise UsageError(f"not one candidate is green, but {len(green)}; name one")
+        shared.doing(partial(conversation.take_candidate, green[0]))
         if not conversation.session.is_complete:
             announce(conversation)

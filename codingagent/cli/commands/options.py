@@ -151,17 +151,11 @@ class SessionOptions(Struct, frozen=True):
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
 
-    def check_chats(self) -> None:
-        """Refuse (UsageError) what does not go together about answers that are tried."""
-        if self.try_first and (self.chats is not None or self.auto):
-            raise UsageError("--try is --chats 1 --auto; leave one of them out")
-        if self.auto and not self.chats:
-            raise UsageError("--auto needs --chats N, with more than one chat, or is --try")
-
     def name_chats(self, requests: "Requests") -> None:
-        """Have answers tried first, as the options say."""
-        if self.try_first or self.chats is not None:
-            requests.name_chats(self.chats or int(self.try_first), takes_green=self.try_first or self.auto)
+        """Have answers tried first, as the options say; --try is --chats 1 --auto."""
+        if self.try_first or self.auto or self.chats is not None:
+            count = int(self.try_first or self.auto) if self.chats is None else self.chats
+            requests.name_chats(count, takes_green=self.try_first or self.auto)
 
     @property
     def arguments(self) -> list[str]:

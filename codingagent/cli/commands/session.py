@@ -44,7 +44,6 @@ def _resume(
     from codingagent.agent.answers import Recipients
 
     given.check_reply()
-    given.check_chats()
     home = home_of(context)
     if given.dry_run is not None:
         return _rehearse(home, session, given.dry_run, json=json)
