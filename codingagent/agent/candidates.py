@@ -1,8 +1,9 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
-    sessions/ID/candidates/N/home/workspace/    the copy, seen by commands under the workspace's own path
-                             home/sessions/ID/  the session's journal, which goes on there as it would here
-                             layer/             what commands write to folders that git ignores
+    sessions/ID/candidates/N/
+        home/workspace/     the copy, seen by commands under the workspace's own path
+        home/sessions/ID/   the session's journal, which goes on there as here
+        layer/              what commands write to folders that git ignores
 
 The answer is in `processed/`; the copy is complete once `home` has its name. What a kill interrupts goes on as in any home.
 """
@@ -30,8 +31,8 @@ from codingagent.storage.homes import Home
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
 
-Act: TypeAlias = Callable[[Home, Session, WorkLayout, int], None]
-"""Finish what is begun in a copy of a session's workspace; if that still awaits its answer, take it."""
+Act: TypeAlias = Callable[[Home, Session, WorkLayout], None]
+"""Finish what is begun in a copy of a session's workspace, and take the answer in its inbox, if any."""
 
 # So many folders that git ignores are shown; each is a mount for every command.
 _BESIDE_MOST = 100
@@ -84,6 +85,13 @@ class Trials:
             mailbox.remove(name)
         return number
 
+    def give(self, number: int, data: bytes) -> None:
+        """Keep the next answer of a candidate's own chat, for `run`."""
+        one = self.named(number)
+        if one.state or one.session is None or not one.session.is_awaiting_answer:
+            raise UsageError(f"candidate {number} {one.state or 'is done'}: it takes no further answer")
+        atomic_write.write_whole(one.home.mailbox.inbox / ANSWER, data)
+
     def run(self, number: int) -> Tried:
         """Execute a candidate's answer in its copy, or what is left of it; ask the person what must be."""
         one = self.named(number)
@@ -97,7 +105,7 @@ class Trials:
             beside = tuple(original / name for name in _beside(one))
             place = WorkLayout(root, (), own / "tmp", own / "checkpoints", original, beside)
             with contextlib.suppress(ApprovalError):  # what it asks stands in the comparison
-                self._act(one.home, one.session, place, one.began.sequence)
+                self._act(one.home, one.session, place)
         return self.named(number)
 
     def _copy(self, one: Tried) -> None:

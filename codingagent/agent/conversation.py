@@ -139,7 +139,17 @@ class Conversation:
             return True
         if self.session.chats is not None and not accept:
             self.check.end()
-            self.try_candidate(self.trials.begin(data, name))
+            said = answer.reply.header.sequence if answer.reply.header else None
+            own = [one.number for one in self.trials.all() if one.awaits(said)]
+            if not own:
+                self.try_candidate(self.trials.begin(data, name))
+            elif own[1:]:
+                how = "say which candidate's chat it is from: codingagent try --after N FILE"
+                self._reject(name, Objection(f"{len(own)} candidates wait for such an answer", how))
+            else:
+                self.trials.give(own[0], data)
+                self._mailbox.remove(name)
+                self.try_candidate(own[0])
             return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:

@@ -117,18 +117,16 @@ class OpenSession:
         trials = Trials(self.context, self._home, self._in_copy)
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home), trials)
 
-    def _in_copy(self, home: Home, session: Session, place: WorkLayout, sequence: int) -> None:
+    def _in_copy(self, home: Home, session: Session, place: WorkLayout) -> None:
         """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
         from codingagent.agent.tried import ANSWER
 
         person = self.context.person
-        own = replace(
-            person, record=lambda *told: isinstance(told[0], RequestWritten) or person.record(*told)
-        )
+        show = person.record
+        own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with session_in(home, session, self.context.settings, own, place=place) as work:
             work.conversation.recover()
-            if work.requests.session.sequence == sequence:
-                work.conversation.take(ANSWER, accept=True)
+            work.conversation.take(ANSWER, accept=True)
 
     @property
     def is_checking(self) -> bool:

@@ -33,17 +33,25 @@ class Tried(Struct, frozen=True):
         """What it is at, in words; empty if its answer was executed to the end."""
         if (session := self.session) is None:
             return "was interrupted before it began"
-        if rejected := [each for each in self.records if isinstance(each, entries.AnswerSetAside)]:
-            return f"is no answer: {rejected[-1].reason}"
         if session.is_awaiting_approval and session.asked is not None:
             asked = session.asked.question
             return f"asks you: {asked.kind} {asked.subject} ({'; '.join(asked.reasons)})"
-        is_over = any(isinstance(each, entries.TurnEnded) for each in self.records)
-        return "" if is_over and session.phase is not Phase.EXECUTING else "was interrupted"
+        if session.phase is Phase.EXECUTING or self.home.mailbox.has(ANSWER):
+            return "was interrupted"
+        if any(isinstance(each, entries.TurnEnded) for each in self.records):
+            return ""
+        rejected = [each.reason for each in self.records if isinstance(each, entries.AnswerSetAside)]
+        return f"is no answer: {', '.join(rejected)}"
 
     @property
     def is_interrupted(self) -> bool:
         return self.state.startswith("was interrupted")
+
+    def awaits(self, sequence: int | None) -> bool:
+        """Return whether an answer to a request of its own, later than the session's, is awaited."""
+        session, later = self.session, sequence or 0
+        is_waiting = session is not None and session.is_awaiting_answer and session.sequence == later
+        return is_waiting and later > self.began.sequence
 
     @property
     def before(self) -> str:
@@ -71,7 +79,8 @@ class Tried(Struct, frozen=True):
             elif isinstance(record, entries.OperationEnded):
                 yield started, record
                 started = None
-        yield from checks[-1:]
+        if self.session is not None and self.session.checked is not None:
+            yield from checks[-1:]
 
     @property
     def is_green(self) -> bool:
@@ -85,16 +94,15 @@ class Tried(Struct, frozen=True):
             return self.state
         check, ended = self.session.checked, [record.event for _, record in self.outcomes()]
         said = "check green" if self.is_green else "no check ran"
-        if check is not None and not self.is_green:
+        if isinstance(check, events.CommandRan) and not self.is_green:
             said = f"check FAILS {some(failures_in(check).names, NAMED)}".rstrip()
         failed = sum(not events.succeeded(each) for each in ended if each is not check)
         took_s = sum(each.duration_s for each in ended if isinstance(each, events.CommandRan))
         words = [e.text for e in ended if isinstance(e, events.MessageShown)]
         words += [e.summary for e in ended if isinstance(e, events.Finished)]
         parts = said, f"{failed} failed" * bool(failed), f"commands took {took_s:.1f} s" * bool(took_s)
-        return ", ".join(
-            filter(None, (*parts, *(f'"{one_line(each, _WORDS_SHOWN)}"' for each in words[-1:])))
-        )
+        own = (f'"{one_line(each, _WORDS_SHOWN)}"' for each in words[-1:])
+        return ", ".join(filter(None, (*parts, *own)))
 
 
 _Ended = entries.OperationEnded | entries.CheckEnded

@@ -1,7 +1,9 @@
 """Several answers to one request: each is tried in a copy, and one is taken, byte for byte."""
 
 import os
+import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from codingagent.model.approval import Answer, Decision
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from tests.helpers import LiveSession, live_session
-from tests.killing import Tree, tree
+from tests.killing import Tree, command_line_here, has_lines, kill_when, lines_of, no_halves, tree
 from tests.sandboxes import needs_bwrap
 
 pytestmark = [pytest.mark.usefixtures("plain"), pytest.mark.with_git]
@@ -129,6 +131,21 @@ def test_what_would_not_be_as_tried_is_refused(
     assert live.conversation.session.phase is Phase.AWAITING_ANSWER
 
 
+def test_a_red_one_goes_on_with_its_own_chat_and_is_taken_with_all_its_turns(live: LiveSession) -> None:
+    """Its next request is in its own outbox, with its failure."""
+    live.conversation.requests.name_chats(1, takes_green=True)
+    live.drop(create("more.txt", "more") + RED, "first.txt")
+    live.conversation.take("first.txt")
+    own = live.conversation.trials.named(1).home.mailbox.outbox_path(live.session_id, 2)
+    assert "The user's check" in own.read_text("utf-8")
+    head = f'[REPLY session="{live.session_id}" sequence="2"]\n'
+    live.drop(f"{head}{create('sum.txt', '3')}[END]\n", "second.txt")
+    live.conversation.take("second.txt")
+    assert (live.workspace / "more.txt").read_text("utf-8") == "more\n"
+    assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
+    assert live.conversation.session.sequence == 2
+
+
 def test_two_that_change_the_same_file_exclude_each_other(live: LiveSession) -> None:
     tried(live, create("sum.txt", "3") + create("old.txt", "one"), create("old.txt", "two"))
     assert "-one\n+two" in live.conversation.trials.diff(1, 2)
@@ -148,9 +165,9 @@ def test_a_protected_file_that_a_command_made_is_asked_about_in_the_copy_and_her
     live: LiveSession, decision: Decision
 ) -> None:
     """A yes to the copy's is none to the workspace's; without an answer neither goes on."""
-    hidden = "python3 -c \"import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')\""
+    made = "import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')"
     conversation, path = live.conversation, live.workspace / ".github/workflows/a.yml"
-    tried(live, create("sum.txt", "3") + command(hidden))
+    tried(live, create("sum.txt", "3") + command(f'python3 -c "{made}"'))
     assert "asks you: FILES_CHANGED .github/workflows/a.yml" in conversation.trials.named(1).state
     yes = replace(conversation.context.person, ask=lambda _: Answer("yes"))
     with factory.session_in(live.home, conversation.session, Settings(check=CHECK), yes) as work:
@@ -179,3 +196,46 @@ def test_answers_from_the_inbox_are_tried_first(
         live.conversation.take(f"{number}.txt")
     assert (live.workspace / "sum.txt").read_text("utf-8") == text
     assert not list(live.home.mailbox.inbox.glob("*.txt"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: LiveSession, seed: int) -> None:
+    """Whatever instant is hit: the workspace changes once, all of it, and no command runs twice."""
+    chance, before, workspace = random.Random(seed), files(live), live.workspace
+    journal = live.home.sessions.journal_path(live.session_id)
+    many = "".join(create(f"many/{number}.txt", f"{number}") for number in range(60))
+    answer = tmp_path / "answer.txt"
+    answer.write_text(many + command("echo ran >> log") + GREEN, "utf-8")
+    live.work.close()
+    copy = journal.parent / "candidates/1/home"
+    own = copy / "sessions" / live.session_id / "journal.jsonl"
+    begun = lines_of(journal)
+
+    def has_come(lines: int) -> bool:
+        return lines_of(own) >= begun + lines if lines and own.exists() else lines_of(journal) > begun
+
+    kill_when(
+        live.home.root, ("try", str(answer)), partial(has_come, chance.randrange(140)), chance.random() / 20
+    )
+    while (found := command_line_here(live.home.root, "try"))[0] or "interrupted before" in found[1]:
+        assert found[2] == ""
+    assert files(live) == before
+    log = copy / "workspace/log"
+    assert (log.read_text("utf-8") if log.exists() else "") in ("", "ran\n")
+    lines = lines_of(journal)
+    kill_when(
+        live.home.root,
+        ("take", "1"),
+        has_lines(journal, lines + 1 + chance.randrange(130)),
+        chance.random() / 20,
+    )
+    command_line_here(live.home.root, "resume", "--once")
+    if live.home.sessions.load(live.session_id).sequence == 1:  # it was killed before it began
+        command_line_here(live.home.root, "take", "1")
+    tried_files = {
+        path: each for path, each in tree(copy / "workspace").items() if not path.startswith("deps")
+    }
+    assert {path: each for path, each in files(live).items() if not path.startswith("deps")} == tried_files
+    assert workspace.joinpath("many/59.txt").exists()
+    assert live.home.sessions.load(live.session_id).sequence == 2
+    no_halves(live.home.root)

@@ -42,6 +42,7 @@ def _try(
     context: typer.Context,
     given: SessionOptions,
     files: Annotated[list[Path] | None, option("tried")] = None,
+    after: Annotated[int | None, option("after")] = None,
     compare: Annotated[tuple[int, int] | None, option("compare")] = None,
     json: Json = False,
 ) -> None:
@@ -58,6 +59,11 @@ def _try(
         if compare is not None:
             for line in trials.diff(*compare).split("\n"):
                 screen.remark(line)
+            return
+        if after is not None:
+            for _, data in answers:
+                trials.give(after, data or b"")
+                shared.doing(partial(conversation.try_candidate, after))
             return
         numbers = [trials.begin(data) for _, data in answers if data is not None]
         numbers = numbers or [each.number for each in trials.all() if each.state]
