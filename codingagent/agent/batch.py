@@ -135,7 +135,7 @@ class Execution:
             self.checkpointer.sync()
         if paths and not self.session.checkpoints.parts:
             if not (before := self.session.checkpoints.before):
-                raise WorkError(f"candidate {candidate.number} can't be taken without a checkpoint")
+                raise WorkError(f"candidate {candidate.began.number} can't be taken without a checkpoint")
             for left in store.restore(candidate.after, before, paths):
                 self.context.remark(f"not as it was tried: {left.told}")
         taken = self.session.taken
@@ -362,17 +362,10 @@ class Execution:
                 for event in self.session.results
             )
             notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
-        notes, facts = parted(notes)
+        # Those of a candidate have it said already.
+        notes, facts = parted((*dict.fromkeys(notes),))
         changed = changed[: entries.CHANGED_LIMIT]
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, changed, facts))
-
-    def end_adopted(self, candidate: Tried) -> None:
-        """Record the end of a candidate's turn, with its notes and the files that changed here."""
-        ended, changes = candidate.ended, self.protection.changes()
-        changed = (*dict.fromkeys((*changed_paths(self.session.results), *changes)),)[: entries.CHANGED_LIMIT]
-        notes, facts = parted((*ended.notes, *self.protection.notes({})))
-        facts = (*ended.facts, *facts) if ended.facts or facts else ()
-        self.log.record(entries.TurnEnded(self.session.sequence, notes, now(), ended.cut, changed, facts))
 
     def _end(self, index: int, name: str, event: events.Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))

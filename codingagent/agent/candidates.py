@@ -5,7 +5,8 @@
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores
 
-The answer is in `processed/`; the copy is complete once `home` has its name. What a kill interrupts goes on as in any home.
+The answer is in `processed/`; the copy is complete once `home` has its name. What a kill interrupts goes on
+as in any home.
 """
 
 import contextlib
@@ -57,7 +58,7 @@ class Trials:
         return [tried(self._home, session.session_id, each) for each in of_now]
 
     def named(self, number: int) -> Tried:
-        found = {each.number: each for each in self.all()}
+        found = {each.began.number: each for each in self.all()}
         if number not in found:
             have = some([*map(str, found)], _NAMED) or "none, until `codingagent try FILE`"
             raise UsageError(f"there is no candidate {number} for the request that waits, only {have}")
@@ -110,7 +111,7 @@ class Trials:
 
     def _copy(self, one: Tried) -> None:
         """Copy the files that a checkpoint of now holds, and all else that belongs to the session."""
-        if sys.platform == "win32":
+        if sys.platform != "linux":
             raise UsageError(NO_TRIALS)
         from codingagent.workspace.copies import copy_files
 
@@ -160,13 +161,13 @@ class Trials:
             if one.session and one.session.is_awaiting_answer and not (one.state or one.is_green):
                 outbox = one.home.mailbox.outbox_path(one.session.session_id, one.session.sequence)
                 told += f"; what its chat should know: {outbox}"
-            self._context.remark(f"candidate {one.number}: {told}")
+            self._context.remark(f"candidate {one.began.number}: {told}")
         return every
 
     def diff(self, old: int, new: int) -> str:
         """Return how the files of two candidates differ, as a unified diff."""
         context, both = self._context, [self.named(number) for number in (old, new)]
-        if missing := [each.number for each in both if each.state or not each.before]:
+        if missing := [each.began.number for each in both if each.state or not each.before]:
             raise UsageError(f"candidate {missing[0]} has changed nothing, or has not ended")
         store = context.checkpointer.lazy_store.needed()
         return context.secrecy.hide(store.diff(both[0].after, both[1].after))

@@ -139,17 +139,12 @@ class Conversation:
             return True
         if self.session.chats is not None and not accept:
             self.check.end()
-            said = answer.reply.header.sequence if answer.reply.header else None
-            own = [one.number for one in self.trials.all() if one.awaits(said)]
-            if not own:
-                self.try_candidate(self.trials.begin(data, name))
-            elif own[1:]:
-                how = "say which candidate's chat it is from: codingagent try --after N FILE"
-                self._reject(name, Objection(f"{len(own)} candidates wait for such an answer", how))
-            else:
+            said = (answer.reply.header and answer.reply.header.sequence) or 0
+            own = [each.began.number for each in self.trials.all() if each.awaits(said)]
+            if len(own) == 1:
                 self.trials.give(own[0], data)
                 self._mailbox.remove(name)
-                self.try_candidate(own[0])
+            self.try_candidate(own[0] if len(own) == 1 else self.trials.begin(data, name))
             return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
@@ -164,7 +159,7 @@ class Conversation:
         """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
         self.trials.run(number)
         every, chats = self.trials.compare(), self.session.chats
-        green = [one.number for one in every if one.is_green]
+        green = [one.began.number for one in every if one.is_green]
         if chats is None or len(every) < chats.count:
             return
         if chats.takes_green and len(green) == 1:
@@ -177,8 +172,8 @@ class Conversation:
         """Go on with the candidates of an answer from the inbox that a kill interrupted."""
         waits = self.session.chats is not None and self.session.is_awaiting_answer
         for one in self.trials.all() if waits else ():
-            if one.is_interrupted:
-                self.try_candidate(one.number)
+            if one.state.startswith("was interrupted"):
+                self.try_candidate(one.began.number)
 
     def take_candidate(self, number: int) -> None:
         """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
@@ -201,7 +196,8 @@ class Conversation:
         except ApprovalError:
             self._home.sessions.mend_document(self.session)
             raise
-        self._execution.end_adopted(one)
+        ended = [each for each in one.records if isinstance(each, TurnEnded)][-1]
+        self._execution.end(taken.sequence, ended.notes, ended.cut)
         return listed
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:

@@ -1,7 +1,6 @@
 """What a candidate did: an answer that was executed in a copy of the workspace, as its own journal tells."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -25,10 +24,6 @@ class Tried(Struct, frozen=True):
     records: tuple[entries.Record, ...] = ()
 
     @property
-    def number(self) -> int:
-        return self.began.number
-
-    @property
     def state(self) -> str:
         """What it is at, in words; empty if its answer was executed to the end."""
         if (session := self.session) is None:
@@ -43,15 +38,11 @@ class Tried(Struct, frozen=True):
         rejected = [each.reason for each in self.records if isinstance(each, entries.AnswerSetAside)]
         return f"is no answer: {', '.join(rejected)}"
 
-    @property
-    def is_interrupted(self) -> bool:
-        return self.state.startswith("was interrupted")
-
-    def awaits(self, sequence: int | None) -> bool:
-        """Return whether an answer to a request of its own, later than the session's, is awaited."""
-        session, later = self.session, sequence or 0
-        is_waiting = session is not None and session.is_awaiting_answer and session.sequence == later
-        return is_waiting and later > self.began.sequence
+    def awaits(self, sequence: int) -> bool:
+        """Return whether an answer to this request of its own, later than the session's, is awaited."""
+        session = self.session
+        is_waiting = session is not None and session.is_awaiting_answer and session.sequence == sequence
+        return is_waiting and sequence > self.began.sequence
 
     @property
     def before(self) -> str:
@@ -62,10 +53,6 @@ class Tried(Struct, frozen=True):
     @property
     def after(self) -> str:
         return self.session.checkpoints.latest if self.session and self.before else ""
-
-    @property
-    def ended(self) -> entries.TurnEnded:
-        return [each for each in self.records if isinstance(each, entries.TurnEnded)][-1]
 
     def outcomes(self) -> "Iterator[tuple[entries.OperationStarted | None, _Ended]]":
         """Yield what came of its operations, and of its last check, each with the record of its start."""
@@ -108,13 +95,9 @@ class Tried(Struct, frozen=True):
 _Ended = entries.OperationEnded | entries.CheckEnded
 
 
-def folder_of(home: Home, session_id: str, number: int) -> Path:
-    return home.sessions.folder / session_id / "candidates" / str(number)
-
-
 def tried(home: Home, session_id: str, began: entries.CandidateBegan) -> Tried:
     """Return a candidate of a session as far as it has come; WorkError if its journal is damaged."""
-    own = Home.of(folder_of(home, session_id, began.number) / "home")
+    own = Home.of(home.sessions.folder / session_id / "candidates" / str(began.number) / "home")
     if not own.root.is_dir():
         return Tried(began, own)
     records = [*own.sessions.records(session_id)]

@@ -165,7 +165,9 @@ def test_a_protected_file_that_a_command_made_is_asked_about_in_the_copy_and_her
     live: LiveSession, decision: Decision
 ) -> None:
     """A yes to the copy's is none to the workspace's; without an answer neither goes on."""
-    made = "import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')"
+    made = (
+        "import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')"
+    )
     conversation, path = live.conversation, live.workspace / ".github/workflows/a.yml"
     tried(live, create("sum.txt", "3") + command(f'python3 -c "{made}"'))
     assert "asks you: FILES_CHANGED .github/workflows/a.yml" in conversation.trials.named(1).state

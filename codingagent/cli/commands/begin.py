@@ -91,6 +91,7 @@ def _run(
 def _begin(context: typer.Context, given: SessionOptions, task: str, wants: Wants, *, json: bool) -> None:
     with screen_for(json) as screen, _begun(context, given, task, wants, screen) as begun:
         home, shared = begun
+        given.tell(shared.work.requests)
         if given.no_wait:
             shared.announce_checked()
         else:
@@ -154,7 +155,6 @@ def _begun(
         shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
         requests = shared.work.requests
         requests.begin()
-        given.name_chats(requests)
         if files:
             requests.say("", files)
         if settings.check and settings.check_first and not session.is_asking:

@@ -60,13 +60,10 @@ def _try(
             for line in trials.diff(*compare).split("\n"):
                 screen.remark(line)
             return
-        if after is not None:
-            for _, data in answers:
-                trials.give(after, data or b"")
-                shared.doing(partial(conversation.try_candidate, after))
-            return
-        numbers = [trials.begin(data) for _, data in answers if data is not None]
-        numbers = numbers or [each.number for each in trials.all() if each.state]
+        for data in [data or b"" for _, data in answers if after is not None]:
+            trials.give(after or 0, data)
+        numbers = [trials.begin(data) for _, data in answers if data is not None and after is None]
+        numbers = numbers or [each.began.number for each in trials.all() if each.state]
         for number in numbers:
             shared.doing(partial(conversation.try_candidate, number))
         if not numbers and not trials.compare():
@@ -87,7 +84,9 @@ def _take(
         raise UsageError("name one candidate, as `codingagent try` numbers them, or --auto")
     with _at_work(context, given, json=json) as (_, shared):
         conversation = shared.conversation
-        green = [each.number for each in conversation.trials.all() if each.is_green] if auto else [number]
+        green = (
+            [each.began.number for each in conversation.trials.all() if each.is_green] if auto else [number]
+        )
         if len(green) != 1 or green[0] is None:
             raise UsageError(f"not one candidate is green, but {len(green)}; name one")
         shared.doing(partial(conversation.take_candidate, green[0]))

@@ -151,8 +151,10 @@ class SessionOptions(Struct, frozen=True):
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
 
-    def name_chats(self, requests: "Requests") -> None:
-        """Have answers tried first, as the options say; --try is --chats 1 --auto."""
+    def tell(self, requests: "Requests") -> None:
+        """Change what the session keeps of these options; --try is --chats 1 --auto."""
+        if self.check is not None:
+            requests.name_check(self.check)
         if self.try_first or self.auto or self.chats is not None:
             count = int(self.try_first or self.auto) if self.chats is None else self.chats
             requests.name_chats(count, takes_green=self.try_first or self.auto)

@@ -125,9 +125,7 @@ def _go_on(
             is_asked = not (given.once or accept or given.reply_with) and screen.keyboard()
             if not is_asked or conversation.session.is_closed:
                 conversation.requests.reopen()
-        if given.check is not None:
-            conversation.requests.name_check(given.check)
-        given.name_chats(conversation.requests)
+        given.tell(conversation.requests)
         shared.go_on()
         if accept is not None:
             if not accept.is_file():
