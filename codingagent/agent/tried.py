@@ -36,7 +36,7 @@ class Tried(Struct, frozen=True):
         if any(isinstance(each, entries.TurnEnded) for each in self.records):
             return ""
         rejected = [each.reason for each in self.records if isinstance(each, entries.AnswerSetAside)]
-        return f"is no answer: {', '.join(rejected)}"
+        return f"is no answer: {rejected[-1]}" if rejected else "was interrupted"
 
     def awaits(self, sequence: int) -> bool:
         """Return whether an answer to this request of its own, later than the session's, is awaited."""
