@@ -29,13 +29,7 @@ from codingagent.model import documents, results
 from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import Denied, FileEdited, succeeded
-from codingagent.model.journal_entries import (
-    AnswerSetAside,
-    AnswerTaken,
-    CommitMade,
-    OperationEnded,
-    TurnEnded,
-)
+from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.notices import Changes
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
@@ -161,12 +155,15 @@ class Conversation:
         every, chats = self.trials.compare(), self.session.chats
         green = [one.began.number for one in every if one.is_green]
         if chats is None or len(every) < chats.count:
-            return
-        if chats.takes_green and len(green) == 1:
-            self.take_candidate(green[0])
-        elif chats.takes_green:
-            why = f"{len(green)} are green" if green else "none is green"
-            self.context.remark(f"{why}: `codingagent take N` takes one, `codingagent help chats` says more")
+            return None
+        why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
+        try:
+            if chats.takes_green and len(green) == 1:
+                self.take_candidate(green[0])
+                return
+        except UsageError as fault:
+            why = str(fault)
+        self.context.remark(why)
 
     def finish_trials(self) -> None:
         """Go on with the candidates of an answer from the inbox that a kill interrupted."""
@@ -179,7 +176,7 @@ class Conversation:
         """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
         self.check.end()
         one = self.trials.takeable(number)
-        began, count = one.began, sum(isinstance(each, OperationEnded) for each in one.records)
+        began, count = one.began, 0 if one.session is None else len(one.session.ends)
         taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
         self._log.record(taken)
         self._log.sync()

@@ -22,10 +22,10 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
-from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap, Unconfined
 from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import Runner, environment
-from codingagent.process.select_sandbox import choose_sandbox, of_copy, policy_of, refuse_impossible_check
+from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, keep_terms, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
@@ -83,8 +83,10 @@ def open_workspace(
         policy = with_named(policy, named_by_git(root, git()))
     sandbox = choose_sandbox(settings, policy, root, place.hidden, place.temporary)
     if place.original is not None:
+        if not isinstance(sandbox, Bubblewrap):
+            raise UsageError(NO_TRIALS)
         layer = place.root.parent.parent / "layer"
-        sandbox = of_copy(sandbox, place.root, place.beside, layer)
+        sandbox = replace(sandbox, copy=place.root, beside=place.beside, layer=layer)
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:

@@ -116,12 +116,9 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(
                 f"candidate {record.number}: an answer to request {record.sequence} is tried in a copy"
             )
-        case entries.ChatsNamed(count=0):
-            yield _plain("answers are no longer tried first")
         case entries.ChatsNamed():
             then = "; the only one with a green check is taken" * record.takes_green
-            what = f"{record.count} {plural(record.count, 'answer')} to each request"
-            yield _plain(f"tried in a copy before one is taken: {what}{then}")
+            yield _plain(f"answers to each request that are tried before one is taken: {record.count}{then}")
         case entries.ApprovalAnswered():
             name = session.asked.name if session.asked else "the question"
             yield _plain(f"{name}: {record.answer.said}")

@@ -21,7 +21,6 @@ from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
 from codingagent.process.bubblewrap import (
-    NO_TRIALS,
     Bubblewrap,
     Unconfined,
     advice_on,
@@ -134,15 +133,6 @@ def choose_sandbox(
         why = f"{fault}; see `codingagent doctor`"
         raise WorkError(f"a sandbox is required but does not work: {why}")
     return Unconfined(fault)
-
-
-def of_copy(
-    sandbox: Bubblewrap | Unconfined, copy: Path, beside: tuple[Path, ...], layer: Path
-) -> Bubblewrap:
-    """Return a sandbox that shows a copy in place of its workspace; UsageError if there is none."""
-    if not isinstance(sandbox, Bubblewrap):
-        raise UsageError(NO_TRIALS)
-    return replace(sandbox, copy=copy, beside=beside, layer=layer)
 
 
 # What separates the words of a shell line, roughly: what is no path of a program is passed over.

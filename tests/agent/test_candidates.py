@@ -200,6 +200,29 @@ def test_answers_from_the_inbox_are_tried_first(
     assert not list(live.home.mailbox.inbox.glob("*.txt"))
 
 
+def test_the_commands(tmp_path: Path) -> None:
+    """`new --try` and its answer, `try FILE…`, `try --diff`, `take`: and what is refused in one line."""
+    needs_bwrap()
+    home, files = tmp_path / "home", [tmp_path / name for name in ("one.txt", "two.txt")]
+    for file, answer in zip(files, (RED, create("sum.txt", "3") + DONE), strict=True):
+        file.write_text(answer, "utf-8")
+    for words, status, said in (
+        (("new", "--no-wait", "--try", "--check", "grep -q 3 sum.txt", "x"), 0, "Request 1"),
+        (("take", "1"), 2, "there is no candidate 1"),
+        (("take",), 2, "name one candidate"),
+        (("try", "missing.txt"), 2, "missing.txt is no file"),
+        (("try", *map(str, files[:1])), 0, "candidate 1: check FAILS"),
+        (("try", "--after", "1", str(files[0])), 0, "candidate 1: check FAILS"),
+        (("take", "--auto"), 2, "not one candidate is green"),
+        (("try", str(files[1])), 0, "Done: all right"),
+        (("try", str(files[0])), 2, "has no request that waits"),
+    ):
+        found = command_line_here(home, *words)
+        assert found[0] == status, found
+        assert said in found[1] + found[2], found
+    assert (home / "workspace/sum.txt").read_text("utf-8") == "3\n"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: LiveSession, seed: int) -> None:
     """Whatever instant is hit: the workspace changes once, all of it, and no command runs twice."""
