@@ -155,15 +155,16 @@ class Conversation:
         every, chats = self.trials.compare(), self.session.chats
         green = [one.began.number for one in every if one.is_green]
         if chats is None or len(every) < chats.count:
-            return None
+            return
         why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
         try:
             if chats.takes_green and len(green) == 1:
                 self.take_candidate(green[0])
-                return
+                why = ""
         except UsageError as fault:
             why = str(fault)
-        self.context.remark(why)
+        if why:
+            self.context.remark(why)
 
     def finish_trials(self) -> None:
         """Go on with the candidates of an answer from the inbox that a kill interrupted."""

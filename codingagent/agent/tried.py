@@ -79,11 +79,13 @@ class Tried(Struct, frozen=True):
         """Return in a line what is to be compared, but for its files."""
         if self.state or self.session is None:
             return self.state
-        check, ended = self.session.checked, [record.event for _, record in self.outcomes()]
+        check, records = self.session.checked, [record for _, record in self.outcomes()]
+        ended = [record.event for record in records]
         said = "check green" if self.is_green else "no check ran"
         if isinstance(check, events.CommandRan) and not self.is_green:
             said = f"check FAILS {some(failures_in(check).names, NAMED)}".rstrip()
-        failed = sum(not events.succeeded(each) for each in ended if each is not check)
+        operations = (each.event for each in records if isinstance(each, entries.OperationEnded))
+        failed = sum(not events.succeeded(each) for each in operations)
         took_s = sum(each.duration_s for each in ended if isinstance(each, events.CommandRan))
         words = [e.text for e in ended if isinstance(e, events.MessageShown)]
         words += [e.summary for e in ended if isinstance(e, events.Finished)]

@@ -211,7 +211,7 @@ def test_the_commands(tmp_path: Path) -> None:
         (("take", "1"), 2, "there is no candidate 1"),
         (("take",), 2, "name one candidate"),
         (("try", "missing.txt"), 2, "missing.txt is no file"),
-        (("try", *map(str, files[:1])), 0, "candidate 1: check FAILS"),
+        (("try", *map(str, files[:1])), 0, "candidate 1: check FAILS, commands took"),
         (("try", "--after", "1", str(files[0])), 0, "candidate 1: check FAILS"),
         (("take", "--auto"), 2, "not one candidate is green"),
         (("try", str(files[1])), 0, "Done: all right"),
