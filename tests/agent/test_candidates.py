@@ -88,13 +88,15 @@ def test_one_of_three_is_taken_as_it_was_tried_and_can_be_undone(live: LiveSessi
     assert files(live) == before
 
 
-def test_the_next_request_has_its_results_and_says_nothing_of_the_person(live: LiveSession) -> None:
-    tried(live, GREEN)
+def test_the_next_request_has_its_results_and_its_changes_are_the_chats_own(live: LiveSession) -> None:
+    tried(live, create("sum.txt", "3") + command("echo new > old.txt"))
     live.conversation.take_candidate(1)
     assert live.conversation.session.sequence == 2
     assert "sum.txt" in live.results()
-    assert "files that commands changed: link (added), made (added), old.txt (deleted)" in live.results()
-    assert "the user changed" not in live.request()
+    assert live.results().count("files that commands changed: old.txt (modified)") == 1
+    # A file that the person had changed would not be replaced whole.
+    live.answer(create("old.txt", "again") + create("sum.txt", "3 "))
+    assert (live.workspace / "old.txt").read_text("utf-8") == "again\n"
 
 
 def test_what_commands_are_told_of_the_folder_is_the_workspace(live: LiveSession) -> None:
