@@ -15,14 +15,14 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
 from codingagent.model.notices import Changes, Notice, Remark
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
-from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap, Unconfined
 from codingagent.process.diagnosis import lacking
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
@@ -78,11 +78,16 @@ def open_workspace(
     place: WorkLayout, settings: Settings, folders: tuple[Path, ...] = ()
 ) -> Iterator[Resources]:
     """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
-    git = partial(git_for, place.root)
-    policy = policy_of(settings, place.root)
+    git, root = partial(git_for, place.root), place.original or place.root
+    policy = policy_of(settings, root)
     if policy.filesystem.approval_required:
-        policy = with_named(policy, named_by_git(place.root, git()))
-    sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
+        policy = with_named(policy, named_by_git(root, git()))
+    sandbox = choose_sandbox(settings, policy, root, place.hidden, place.temporary)
+    if place.original is not None:
+        if not isinstance(sandbox, Bubblewrap):
+            raise UsageError(NO_TRIALS)
+        layer = place.root.parent.parent / "layer"
+        sandbox = replace(sandbox, copy=place.root, beside=place.beside, layer=layer)
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:
@@ -109,9 +114,22 @@ class OpenSession:
     def conversation(self) -> "Conversation":
         """Take answers, execute them, and write the next requests."""
         from codingagent.agent.answers import Recipients
+        from codingagent.agent.candidates import Trials
         from codingagent.agent.conversation import Conversation
 
-        return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
+        trials = Trials(self.context, self._home, self._in_copy)
+        return Conversation(self.requests, self._home, self._recipients or Recipients(self._home), trials)
+
+    def _in_copy(self, home: Home, session: Session, place: WorkLayout) -> None:
+        """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
+        from codingagent.agent.tried import ANSWER
+
+        person = self.context.person
+        show = person.record
+        own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
+        with session_in(home, session, self.context.settings, own, place=place) as work:
+            work.conversation.recover()
+            work.conversation.take(ANSWER, accept=True)
 
     @property
     def is_checking(self) -> bool:
@@ -130,20 +148,29 @@ class OpenSession:
 
 @contextlib.contextmanager
 def session_in(
-    home: Home, session: Session, settings: Settings, person: Person, recipients: "Recipients | None" = None
+    home: Home,
+    session: Session,
+    settings: Settings,
+    person: Person,
+    recipients: "Recipients | None" = None,
+    place: WorkLayout | None = None,
 ) -> Iterator[OpenSession]:
-    """Yield a session at work and close it at the end. Without `recipients` all answers are its own."""
+    """Yield a session at work and close it at the end. Without `recipients` all answers are its own.
+
+    `place` is a copy of its workspace, to work in that.
+    """
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         text = f"the session file was damaged: kept as {aside}, rebuilt from the journal"
         person.show(Remark(text))
-    check_workspace(home, session)
-    place = place_of(home, session)
+    if place is None:
+        check_workspace(home, session)
+        place = place_of(home, session)
     with contextlib.ExitStack() as stack:
         folders = (home.root, home.mailbox.outbox)
         resources = stack.enter_context(open_workspace(place, settings, folders))
         sandbox = resources.sandbox
-        refuse_impossible_check(settings, resources.policy, place.root)
+        refuse_impossible_check(settings, resources.policy, resources.workspace.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         folder = home.sessions.folder / session_id
         texts = ShownTexts(folder / "shown")

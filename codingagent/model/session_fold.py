@@ -43,6 +43,7 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # The waiting request tells of the old check.
     entries.CheckNamed: _REWRITTEN,
     entries.AnswerTaken: {_AWAITING: _EXECUTING},
+    entries.CandidateBegan: {_AWAITING: _AWAITING},
     # The check runs once before the first answer, and first of all before the first request.
     entries.OperationStarted: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
     entries.OperationEnded: _WORK,
@@ -167,8 +168,8 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {}
         case entries.GrantsRevoked():
             return {"granted": session.granted.difference(record.grants)}
-        case entries.CheckNamed():
-            return {"check": record.command}
+        case entries.CheckNamed() | entries.CandidateBegan() | entries.ChatsNamed():
+            return _named(session, record)
         case entries.AnswerTaken():
             return {
                 "was_done": session.was_done and session.is_asking,
@@ -230,6 +231,18 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"name": record.name}
         case entries.SessionStarted() | entries.RunStarted():
             raise ValueError("a second start of a session")
+
+
+def _named(
+    session: Session, record: entries.CheckNamed | entries.CandidateBegan | entries.ChatsNamed
+) -> Changes:
+    match record:
+        case entries.CheckNamed():
+            return {"check": record.command}
+        case entries.CandidateBegan():
+            return {"candidates": (*session.candidates, record)}
+        case entries.ChatsNamed():
+            return {"chats": record if record.count else None}
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Changes:

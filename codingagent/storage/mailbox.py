@@ -132,6 +132,19 @@ class Mailbox:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
+    def keep(self, data: bytes, session_id: str, sequence: int, end: str) -> str:
+        """Write an answer that was never in the inbox to `processed/`; return its name, which ends in `end`."""
+        name = f"{_stem(session_id, sequence)}{end}"
+        with disk_errors(f"{self.processed} can't be made"):
+            self.processed.mkdir(exist_ok=True)
+        atomic_write.write_whole(self.processed / name, data)
+        return name
+
+    def remove(self, name: str) -> None:
+        """Remove a file from the inbox that is kept elsewhere."""
+        with disk_errors(f"{name} can't be removed from the inbox"):
+            retried(lambda: (self.inbox / name).unlink(missing_ok=True))
+
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""
         stem = Path(name).stem.translate(_READ_BY_SHELLS)
@@ -145,13 +158,6 @@ class Mailbox:
         with atomic_write.clearing(part, part):
             part.write_bytes(data)
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
-
-    def keep(self, data: bytes, session_id: str, sequence: int) -> str:
-        """Write a program's answer to `processed/` at once; return its name."""
-        part = self.part_path(session_id, sequence)
-        with atomic_write.clearing(part, part):
-            part.write_bytes(data)
-        return self._move(part, self.processed, _stem(session_id, sequence), ".json")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
         """Return the path where an answer is written until it is whole; such a file is never executed.

@@ -40,7 +40,7 @@ _TOLD = sections(__file__)
 _COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
 _WORDS = table(_TOLD["command lines"])
-_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do", "/run")
+_NEED_VALUES = ("/attach", "/leave", "/check", "/chats", "/take", "/new", "/ask", "/do", "/run")
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for word in row.split()}
 _ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
@@ -329,6 +329,11 @@ class Entered(Struct):
                 amend.choose(self._home, session, words, requests.choice, self._screen)
             case "/check":
                 self._shared.name_check(rest)
+            case "/chats":
+                count, _, auto = rest.partition(" ")
+                if not count.isdecimal() or auto not in ("", "--auto"):
+                    raise UsageError(f"/chats {rest}: it is a number, with or without --auto; 0: no trials")
+                requests.name_chats(int(count), takes_green=bool(auto))
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
