@@ -15,14 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent import placeholders
+from codingagent.agent import placeholders, spelling
 from codingagent.agent.context import Context
-from codingagent.agent.spelling import Spellings
 from codingagent.errors import CodingAgentError, OperationError, UsageError
-from codingagent.model import documents, encoding
+from codingagent.model import documents, encoding, operations, plain_text
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import FileOperation, Kind, text_of
-from codingagent.model.plain_text import DOUBT, Note
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
@@ -33,7 +30,7 @@ from codingagent.storage.mailbox import Mailbox
 # No model's answer has so many; each would be shown and need approval.
 _FOREIGN_LIMIT = 2_000
 
-_FOREIGN = Note(
+_FOREIGN = plain_text.Note(
     "the answer has no operations in the format of PROTOCOL; those in another format were applied",
     ": write operations next time",
 )
@@ -200,7 +197,7 @@ class AnswerReader:
     def _file_of(self, path: str) -> str:
         """Return what all names of a file have in common, those of links and of other spellings too."""
         with contextlib.suppress(OperationError):
-            return self._context.workspace.resolved(Spellings(self._context.workspace).of(path)[0])
+            return self._context.workspace.resolved(spelling.Spellings(self._context.workspace).of(path)[0])
         return path
 
     def files(self) -> tuple[str, ...]:
@@ -216,9 +213,9 @@ class AnswerReader:
 def _doubted(item: Step | Problem) -> Step | Problem:
     """Return an item of an answer whose encoding is a guess, with a note if a file gets letters by it."""
     operation = item.operation if isinstance(item, Step) else None
-    if not isinstance(operation, FileOperation) or text_of(operation).isascii():
+    if not isinstance(operation, operations.FileOperation) or operations.text_of(operation).isascii():
         return item
-    return replace(item, notes=(*item.notes, f"its letters beyond ASCII are a guess, {DOUBT}"))
+    return replace(item, notes=(*item.notes, f"its letters beyond ASCII are a guess, {plain_text.DOUBT}"))
 
 
 def objection(data: bytes, session: Session) -> str:
@@ -234,7 +231,7 @@ def _decoded(data: bytes) -> tuple[str, str] | None:
 
 def _too_many(count: int) -> Problem:
     fact = f"The answer holds {count} edits in another format: too many to be intended"
-    return Problem(Kind.ANSWER, fact, 1, advice="; send operations")
+    return Problem(operations.Kind.ANSWER, fact, 1, advice="; send operations")
 
 
 class Objection(Struct, frozen=True):

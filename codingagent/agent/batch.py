@@ -12,26 +12,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent import file_operations
-from codingagent.agent.check import Check, hidden_files
+from codingagent.agent import check, executor, file_operations, protected, tried
 from codingagent.agent.context import Context
-from codingagent.agent.executor import Executor
 from codingagent.agent.plan import OperationRequest, subject_of
-from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
-from codingagent.agent.tried import Tried
 from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError, WorkError
-from codingagent.model import events, paths, plain_text, results
+from codingagent.model import check_outcome, events, paths, patterns, plain_text, results, session_state
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
-from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
 from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, Operation, RunCommand, named
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
-from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 
@@ -41,7 +34,7 @@ if TYPE_CHECKING:
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
 # A name that every shell reads as one word, and never as an option.
-_PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
+_PLAIN_NAME = patterns.lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 # How many of the failures that keep a DONE from counting are named.
 _first = partial(plain_text.some, most=3)
 _LEFT_OUT = "the user said no"
@@ -59,9 +52,9 @@ class Execution:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.log, self.checkpointer = context.log, context.checkpointer
-        self._executor = Executor(context)
-        self.check = Check(context, self._executor)
-        self.protection = Protection(context)
+        self._executor = executor.Executor(context)
+        self.check = check.Check(context, self._executor)
+        self.protection = protected.Protection(context)
         self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
@@ -69,7 +62,7 @@ class Execution:
         """By path, the texts in which the answer's edits by line numbers count."""
 
     @property
-    def session(self) -> Session:
+    def session(self) -> session_state.Session:
         return self.log.session
 
     def after_kill(self) -> None:
@@ -100,7 +93,7 @@ class Execution:
             held: set[str] = set()
             if any(isinstance(each, RunCommand) for each in operations):
                 self.context.runner.start()  # it takes as long as the checkpoint of a small folder
-                held |= hidden_files(self.context)
+                held |= check.hidden_files(self.context)
             for change in itertools.chain.from_iterable(map(named, operations)):
                 with contextlib.suppress(OperationError):
                     real = self.context.workspace.resolved
@@ -120,7 +113,7 @@ class Execution:
             told()
         return self._settle()
 
-    def adopt(self, candidate: Tried) -> "GitListing | None":
+    def adopt(self, candidate: tried.Tried) -> "GitListing | None":
         """Make the changes of a candidate, and record what came of its operations: nothing is run again.
 
         Return as `perform` does, and raise ApprovalError; WorkError, with nothing changed, if no checkpoint
@@ -167,7 +160,7 @@ class Execution:
             listed = None  # the question takes time, and its answer may restore files
             index, asked = len(self.session.results), self.session.asked
             question = self.protection.question() if asked is None else asked.question
-            self.protection.carry_out(self._answer_to(index, NAME, question))
+            self.protection.carry_out(self._answer_to(index, protected.NAME, question))
         return listed
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
@@ -234,7 +227,7 @@ class Execution:
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
             assert self.session.checked is not None, "it was just run"
             why = results.words_of(self.session.checked)
-            found = compared(self.session)
+            found = check_outcome.compared(self.session)
             as_before = " as before any change" * found.is_same
             is_old = found.is_same or (found.old and not found.new)
             return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
@@ -263,7 +256,7 @@ class Execution:
                 is_own = any(name in event.output for name in changed)
                 is_failure = is_own and not events.succeeded(event)
                 # The last run of a command counts.
-                found[event.command] = [*failures_in(event).names] if is_failure else []
+                found[event.command] = [*check_outcome.failures_in(event).names] if is_failure else []
         return [name for names in found.values() for name in names]
 
     def _named(self, item: Step | Problem) -> str:
@@ -334,7 +327,7 @@ class Execution:
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question (`name`: the operation's id); UsageError if another waits, or none."""
         asked, session_id = self.session.asked, self.session.session_id
-        if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
+        if self.session.phase is not session_state.Phase.AWAITING_APPROVAL or asked is None:
             raise UsageError(nothing_awaits(session_id))
         awaited = asked.name
         if name == awaited and any(ended.name == name for ended in self.session.ends):

@@ -14,34 +14,25 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
-from codingagent.agent.batch import Execution
-from codingagent.agent.candidates import Trials
 from codingagent.agent.context import Context, bare_context
-from codingagent.agent.executor import Executor
 from codingagent.agent.plan import OperationRequest, Plan, subject_of
 from codingagent.agent.requests import Requests
-from codingagent.agent.spelling import Spellings
 from codingagent.agent.tried import tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
-from codingagent.model import documents, results
-from codingagent.model.approval import Answer
-from codingagent.model.check_outcome import failure_before, failures_in
+from codingagent.model import approval, check_outcome, documents, notices, observations, results
 from codingagent.model.events import Denied, FileEdited, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
-from codingagent.model.notices import Changes
-from codingagent.model.observations import digest_of
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
+from codingagent.storage import homes, vault_file
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import is_bare
-from codingagent.storage.vault_file import vault_file_of
-from codingagent.workspace.programs import quoted_path
-from codingagent.workspace.workspace import Workspace
+from codingagent.workspace import programs, workspace
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import GitListing
@@ -73,7 +64,9 @@ class Rehearsed(Struct, frozen=True):
 class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
-    def __init__(self, requests: Requests, home: Home, recipients: Recipients, trials: Trials) -> None:
+    def __init__(
+        self, requests: Requests, home: homes.Home, recipients: Recipients, trials: candidates.Trials
+    ) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
@@ -82,7 +75,7 @@ class Conversation:
         self._recipients = recipients
         self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
-        self._execution = Execution(self.context)
+        self._execution = batch.Execution(self.context)
         self.check = self._execution.check
 
     @property
@@ -211,7 +204,9 @@ class Conversation:
         began = self.session.candidates[taken.candidate - 1]
         one = tried(self._home, self.session.session_id, began)
         # The results name values that may have been found there first.
-        self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
+        self.context.secrecy.vault.join(
+            vault_file.vault_file_of(one.home.sessions.folder, self.session).load()
+        )
         try:
             listed = self._execution.adopt(one)
         except ApprovalError:
@@ -233,8 +228,8 @@ class Conversation:
         with contextlib.ExitStack() as stack:
             made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(made))
-            copies = stack.enter_context(contextlib.closing(Workspace(folder)))
-            spellings = Spellings(context.workspace)
+            copies = stack.enter_context(contextlib.closing(workspace.Workspace(folder)))
+            spellings = spelling.Spellings(context.workspace)
             items = [spellings.meant(item) for item in answer.reply.items]
             operations = [item.operation for item in items if isinstance(item, Step)]
             for change in (change for each in operations for change in named(each)):
@@ -267,7 +262,7 @@ class Conversation:
         new = self._mailbox.set_aside(name, objection.reason)
         remedy = objection.remedy or (
             "Apply it anyway: codingagent resume"
-            f" {self.session.session_id} --accept {quoted_path(self._mailbox.rejected / new)}"
+            f" {self.session.session_id} --accept {programs.quoted_path(self._mailbox.rejected / new)}"
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
 
@@ -295,7 +290,7 @@ class Conversation:
         self._execution.end(self.session.sequence, found.notes, cut)
         return listed
 
-    def changes(self) -> Changes:
+    def changes(self) -> notices.Changes:
         """Return the files that the session's turns changed since its last commit, but for undone turns."""
         records = [*self._home.records(self.session.session_id)]
         undos = {step.sequence: step.undo for step in steps(records) if step.undo}
@@ -311,7 +306,7 @@ class Conversation:
         paths = tuple(changed)
         can_undo = self.context.checkpointer.lazy_store.opened is not None
         can_commit = can_undo and bool(self.context.workspace.addable(paths))
-        found = Changes(self.session.workspace, paths, can_undo, can_commit, last)
+        found = notices.Changes(self.session.workspace, paths, can_undo, can_commit, last)
         return self.context.secrecy.hide_all(found)
 
     def tell_check(self, *, is_told: bool) -> None:
@@ -319,8 +314,8 @@ class Conversation:
         self.check.end(is_told=is_told)
         if self.session.phase is Phase.REQUEST_DUE:
             self.write_due()
-            failure = failure_before(self.session)
-            has_names = failure is not None and failures_in(failure).names
+            failure = check_outcome.failure_before(self.session)
+            has_names = failure is not None and check_outcome.failures_in(failure).names
             what = "the failing tests" if has_names else "what your check says"
             self.context.remark(f"request {self.session.sequence} has {what} now: paste this one")
 
@@ -334,7 +329,7 @@ class Conversation:
         if self.session.is_complete:
             self.context.checkpointer.sync()
 
-    def answer(self, name: str | None, answer: Answer) -> None:
+    def answer(self, name: str | None, answer: approval.Answer) -> None:
         """Answer the pending question, as `Execution.answer`; `recover` then continues."""
         self._execution.answer(name, answer)
 
@@ -346,7 +341,9 @@ class Conversation:
             name = mailbox.find_taken(session.session_id, session.sequence)
             data = None if name is None else mailbox.read_taken(name)
             if name is not None and data is not None:
-                self._begin(name, self._reader.read(data) or ReadAnswer(digest_of(data), "", NO_TEXT))
+                self._begin(
+                    name, self._reader.read(data) or ReadAnswer(observations.digest_of(data), "", NO_TEXT)
+                )
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
@@ -362,7 +359,7 @@ class Conversation:
         taken = self.session.taken
         assert taken is not None, "a turn has a reply"
         data = self._mailbox.read_taken(taken.name)
-        if data is None or digest_of(data) != taken.digest:
+        if data is None or observations.digest_of(data) != taken.digest:
             left = "what is not among these results was not done"
             fact = f"The answer {taken.name} was changed or removed while it was executed; {left}"
         else:
@@ -398,7 +395,7 @@ def _rehearsed(
     try:
         earlier = [each for each in edits if each.path == subject_of(operation)]
         order = OperationRequest(index, operation, earlier, id=item.id, foreign=item.foreign, later=tuple)
-        plan = Executor(context).plan(replace(order, names=item.names))
+        plan = executor.Executor(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
             fault = "" if succeeded(plan) else results.words_of(plan)
             # No command changes what a policy says.

@@ -15,25 +15,17 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model import notices, session_fold
 from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
-from codingagent.model.notices import Changes, Notice, Remark
-from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
-from codingagent.process import memory
-from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap, Unconfined
-from codingagent.process.diagnosis import lacking
+from codingagent.process import bubblewrap, diagnosis, memory, select_sandbox
 from codingagent.process.runner import Runner, environment
-from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
-from codingagent.storage.clock import now
+from codingagent.storage import clock, vault_file
 from codingagent.storage.homes import Home, check_apart, keep_terms, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
-from codingagent.storage.vault_file import VaultFile
-from codingagent.workspace.git_programs import named_by_git
-from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import persons_path, persons_variables, quoted
-from codingagent.workspace.real_paths import resolved
+from codingagent.workspace import git_programs, own_code, programs, real_paths
 from codingagent.workspace.workspace import Workspace
 
 # How many are named of the files that are not attached, and of project files whose tool lacks something.
@@ -65,10 +57,10 @@ def start_session(
     terms = kept_policy(settings), settings.sandbox, settings.network, protocol, settings.check
     shown = settings.context, settings.never_choose, settings.conventions, settings.secrets
     guide = settings.guide if protocol == "tags" else "whole"  # the other guide is never kept
-    record = SessionStarted(session_id, task, str(opened.root), now(), *terms, *shown, wants, guide)
+    record = SessionStarted(session_id, task, str(opened.root), clock.now(), *terms, *shown, wants, guide)
     home.sessions.begin(session_id, record)
     keep_terms(home.root, record)
-    session = fold(None, record)
+    session = session_fold.fold(None, record)
     home.sessions.write_document(session)
     return session
 
@@ -79,13 +71,13 @@ def open_workspace(
 ) -> Iterator[Resources]:
     """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
     git, root = partial(git_for, place.root), place.original or place.root
-    policy = policy_of(settings, root)
+    policy = select_sandbox.policy_of(settings, root)
     if policy.filesystem.approval_required:
-        policy = with_named(policy, named_by_git(root, git()))
-    sandbox = choose_sandbox(settings, policy, root, place.hidden, place.temporary)
+        policy = with_named(policy, git_programs.named_by_git(root, git()))
+    sandbox = select_sandbox.choose_sandbox(settings, policy, root, place.hidden, place.temporary)
     if place.original is not None:
-        if not isinstance(sandbox, Bubblewrap):
-            raise UsageError(NO_TRIALS)
+        if not isinstance(sandbox, bubblewrap.Bubblewrap):
+            raise UsageError(bubblewrap.NO_TRIALS)
         layer = place.root.parent.parent / "layer"
         sandbox = replace(sandbox, copy=place.root, beside=place.beside, layer=layer)
     if sandbox.tier != "none":
@@ -93,7 +85,7 @@ def open_workspace(
     with contextlib.ExitStack() as stack:
         opened = Workspace(place.root, place.hidden, git=git)
         workspace = stack.enter_context(contextlib.closing(opened))
-        variables = environment(persons_variables(), settings.pass_env)
+        variables = environment(programs.persons_variables(), settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
         stack.callback(runner.close)
         lazy_store = stack.enter_context(contextlib.closing(LazyStore(place)))
@@ -141,7 +133,7 @@ class OpenSession:
         if self.is_checking:
             self.conversation.check.end()
 
-    def changes(self) -> Changes:
+    def changes(self) -> notices.Changes:
         """Return the files that the session's turns changed, but for undone turns."""
         return self.conversation.changes()
 
@@ -162,7 +154,7 @@ def session_in(
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         text = f"the session file was damaged: kept as {aside}, rebuilt from the journal"
-        person.show(Remark(text))
+        person.show(notices.Remark(text))
     if place is None:
         check_workspace(home, session)
         place = place_of(home, session)
@@ -170,11 +162,11 @@ def session_in(
         folders = (home.root, home.mailbox.outbox)
         resources = stack.enter_context(open_workspace(place, settings, folders))
         sandbox = resources.sandbox
-        refuse_impossible_check(settings, resources.policy, resources.workspace.root)
+        select_sandbox.refuse_impossible_check(settings, resources.policy, resources.workspace.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         folder = home.sessions.folder / session_id
         texts = ShownTexts(folder / "shown")
-        secrecy = secrecy_for(settings, VaultFile(folder))
+        secrecy = secrecy_for(settings, vault_file.VaultFile(folder))
         stack.callback(secrecy.save)
         stack.enter_context(_hidden_errors(secrecy))
         person = replace(
@@ -191,7 +183,7 @@ def session_in(
             undo.finish_undo(home, context.checkpointer)
         if (session.is_new and not session.is_asking) or session.tier not in ("", sandbox.tier):
             context.remark(sandbox.remark)
-            if said := own_code_in(place.root).remark:
+            if said := own_code.own_code_in(place.root).remark:
                 free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")
                 context.remark(f"{said}{free}")
         if session.is_new and all((place.root / name).exists() for name in ("HEAD", "objects", "refs")):
@@ -199,7 +191,7 @@ def session_in(
         if session.is_new and git_for(place.root) is None:
             context.remark(_NO_GIT)
         if session.is_new and not session.is_asking:
-            tools = lacking(sandbox, place.root, persons_path())
+            tools = diagnosis.lacking(sandbox, place.root, programs.persons_path())
             for told in [f"{file}: {lacks}" for file, lacks in tools if lacks][:_TOOLS_NAMED]:
                 context.remark(told)
         yield stack.enter_context(contextlib.closing(OpenSession(context, home, recipients)))
@@ -208,7 +200,7 @@ def session_in(
             sandbox.clear_temporary()
 
 
-def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
+def secrecy_for(settings: Settings, file: vault_file.VaultFile | None = None) -> Secrecy:
     """Return what work under these settings hides; the values of variables that commands see are known."""
     secrecy = Secrecy(settings.secrets, file)
     for name in settings.pass_env:
@@ -227,7 +219,7 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 
 
 def attached(
-    home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
+    home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[notices.Notice], None]
 ) -> dict[str, Attached]:
     """Return the files that a person names, and which parts; say which can't be shown."""
     if not patterns:
@@ -242,7 +234,7 @@ def attached(
     if len(left_out) > _LEFT_OUT_NAMED:
         left_out[_LEFT_OUT_NAMED:] = [f"{len(left_out) - _LEFT_OUT_NAMED} more"]
     for reason in left_out:
-        show(Remark(f"not attached: {reason}"))
+        show(notices.Remark(f"not attached: {reason}"))
     return found
 
 
@@ -253,11 +245,11 @@ def drafted(
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")
     with _workspace_in(home, root) as workspace:
-        began = SessionStarted("0" * 8, task, str(workspace.root), now(), check=settings.check)
+        began = SessionStarted("0" * 8, task, str(workspace.root), clock.now(), check=settings.check)
         chosen = {"context": settings.context, "leave_out": settings.never_choose}
-        session = fold(None, replace(began, **chosen, conventions=settings.conventions))
-        log, runner = SessionLog(None, session), Runner(Unconfined(), {})
-        policy, secrecy = policy_of(settings, root), secrecy_for(settings)
+        session = session_fold.fold(None, replace(began, **chosen, conventions=settings.conventions))
+        log, runner = SessionLog(None, session), Runner(bubblewrap.Unconfined(), {})
+        policy, secrecy = select_sandbox.policy_of(settings, root), secrecy_for(settings)
         context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
         requests = Requests(replace(context, settings=settings), Home.of(home))
         requests.say("", files)
@@ -284,11 +276,11 @@ def check_workspace(home: Home, session: Session) -> None:
     """Refuse (UsageError) a workspace that the session's home has no authority over."""
     root = Path(session.workspace)
     check_apart(home.root, root)
-    real = resolved(root)  # a mapped drive of Windows has two names
-    if home.was_found and resolved(home.root.parent) not in (real, *real.parents):
+    real = real_paths.resolved(root)  # a mapped drive of Windows has two names
+    if home.was_found and real_paths.resolved(home.root.parent) not in (real, *real.parents):
         # Anyone who can write to a folder can plant a home there, with a session in it.
         where = f"session {session.session_id} works in '{root}', not where its home was found"
-        how = f"name the home with --home {quoted([str(home.root)])}"
+        how = f"name the home with --home {programs.quoted([str(home.root)])}"
         raise UsageError(f"{where}: if it is yours, {how}")
 
 
@@ -305,4 +297,4 @@ def kept_policy(settings: Settings) -> str:
 def reply_runner() -> Runner:
     """Return the runner of the person's own command for answers: unconfined, with its whole environment."""
     # cmd.exe else looks in the current folder first, where an answer may have put a program.
-    return Runner(Unconfined(), {**os.environ, "NoDefaultCurrentDirectoryInExePath": "1"})
+    return Runner(bubblewrap.Unconfined(), {**os.environ, "NoDefaultCurrentDirectoryInExePath": "1"})

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError
-from codingagent.model import encoding, operations
+from codingagent.model import encoding, operations, plain_text
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural, some
 from codingagent.policy.rules import Ask, together
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.secrets.assigned import is_setting
+from codingagent.secrets import assigned, values
 from codingagent.secrets.files import variables_in
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.values import is_plain
 from codingagent.secrets.vault import Vault, WrongName
 from codingagent.workspace.workspace import Workspace
 
@@ -186,10 +184,10 @@ def _lost(
         old = file.old or ""
         names = vault.hidden_in(old, file.path)
         variables = variables_in(old) if names else ()  # nearly all files hide none
-        settings = {old[v.start : v.end] for v in variables if is_setting(v.name)}
+        settings = {old[v.start : v.end] for v in variables if assigned.is_setting(v.name)}
         for name in names:
             held = vault.by_name[name]
-            if held.kind == "VALUE" and (held.value in settings or is_plain(held.value)):
+            if held.kind == "VALUE" and (held.value in settings or values.is_plain(held.value)):
                 continue  # PORT=3000, DEBUG=true: changed often, no loss
             others = (Texts(path, None, read(path)) for path in held.places)
             if not any(each.holds(vault, name) for each in itertools.chain(files, others)):
@@ -234,7 +232,7 @@ def moved(context: Context, changed: Iterable[tuple[str, bytes | None, bytes | N
 
 
 def _listed(what: str, words: list[str]) -> str:
-    return f"{plural(len(words), what)} {some(words, _LISTED)}"
+    return f"{plain_text.plural(len(words), what)} {plain_text.some(words, _LISTED)}"
 
 
 def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:

@@ -14,11 +14,8 @@ from codingagent.agent.context import Context
 from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
 from codingagent.checkpoints.repository_files import holds_below, makes_git_run
 from codingagent.errors import OperationError
-from codingagent.model import paths, plain_text
-from codingagent.model.approval import Answer, Question
-from codingagent.model.events import CommandRan, Finished, Interrupted
+from codingagent.model import approval, events, observations, paths, plain_text
 from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled
-from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.policy.rules import Ask, ask_for_change, ask_for_path, together
 from codingagent.storage.clock import now
@@ -64,7 +61,7 @@ class Protection:
             how = "restored" if settled.put_back else "did not want"
             fact = f"the user {how} {named(refused)}, which commands had changed{reason}"
             said.append(plain_text.Note("", fact))
-            if any(isinstance(event, Finished) for event in session.results):
+            if any(isinstance(event, events.Finished) for event in session.results):
                 again = "your DONE was about the files before that: send it again"
                 said.append(plain_text.Note("", again))
         return tuple(said)
@@ -72,8 +69,8 @@ class Protection:
     def _has_commands(self) -> bool:
         # An interrupted operation on files has changed no others.
         return any(
-            isinstance(event, CommandRan)
-            or (isinstance(event, Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
+            isinstance(event, events.CommandRan)
+            or (isinstance(event, events.Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
             for event in (*self._log.session.results, self._log.session.checked)
         )
 
@@ -124,7 +121,7 @@ class Protection:
                     asks.setdefault(path, ask)
         return {path: asks[path] for path in sorted(asks)}
 
-    def question(self) -> Question:
+    def question(self) -> approval.Question:
         names = [change.path for change in self._log.session.protected_found]
         known = self._asks(self.changes())
         asks = [known[path] for path in names if path in known]
@@ -137,13 +134,13 @@ class Protection:
             lambda store: [store.diff(*part, files, _SHOWN_BYTES) for part, files in held.items()], []
         )
         shown = f"changed: {', '.join(names)}\n{''.join(diffs)}".rstrip("\n")
-        return Question(
+        return approval.Question(
             Kind.FILES_CHANGED,
             named(names),
             tuple(dict.fromkeys(rule for ask in asks for rule in ask.rules)),
             tuple(reasons),
             plain_text.clip_middle(shown, _SHOWN_CHARACTERS),
-            digest_of("\0".join((*names, *map("".join, parts))).encode(errors="replace")),
+            observations.digest_of("\0".join((*names, *map("".join, parts))).encode(errors="replace")),
             () if is_long else tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)),
         )
 
@@ -154,7 +151,7 @@ class Protection:
             parts.setdefault((change.before, change.after), []).append(change.path)
         return parts
 
-    def carry_out(self, answer: Answer) -> None:
+    def carry_out(self, answer: approval.Answer) -> None:
         """Keep the files found, or restore them."""
         if answer.decision != "no":
             kept = tuple(change.path for change in self._log.session.protected_found)

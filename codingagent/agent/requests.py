@@ -16,25 +16,19 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import DATA, Context, Views, in_brief
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import check_outcome, paths
+from codingagent.model import check_outcome, notices, paths, patterns
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, file_changes, succeeded
-from codingagent.model.notices import Waiting
 from codingagent.model.observations import digest_of
-from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.session_state import Phase, Said, Session, no_request_waits
 from codingagent.model.settings import chats, pasted
 from codingagent.policy.rules import advice
-from codingagent.process import memory
-from codingagent.process.bubblewrap import NO_TRIALS
-from codingagent.prompt import file_contents, render, tokens
+from codingagent.process import bubblewrap, memory
+from codingagent.prompt import file_contents, file_list, render, tokens
 from codingagent.prompt.file_contents import FileView
-from codingagent.prompt.file_list import Listing, human_size, shown_path
-from codingagent.storage import atomic_write
+from codingagent.storage import atomic_write, homes, lock
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home
-from codingagent.storage.lock import is_held
 from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:
@@ -47,7 +41,7 @@ _MUCH_TOKENS = 32_000
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
 # Programs that a model would otherwise spend a round trip to find out about.
-_PROGRAMS = sections(__file__)["programs"].split()
+_PROGRAMS = patterns.sections(__file__)["programs"].split()
 # Of what changed in files that the chat has; of more the names alone are told.
 _CHANGED_CHARACTERS = 8_000
 # So many of these files, the latest ones, are looked at.
@@ -57,7 +51,7 @@ _LOOKED_AT = 100
 class Requests:
     """The requests of one session. What writes raises WorkError if the disk fails."""
 
-    def __init__(self, context: Context, home: Home) -> None:
+    def __init__(self, context: Context, home: homes.Home) -> None:
         self.context = context
         self.log = context.log
         self._home = home
@@ -131,7 +125,7 @@ class Requests:
     def name_chats(self, count: int, *, takes_green: bool) -> None:
         """Have so many answers to each request tried before one is taken; 0: the first is executed."""
         if count and self.context.sandbox.tier == "none":
-            raise UsageError(NO_TRIALS)
+            raise UsageError(bubblewrap.NO_TRIALS)
         self.log.record(entries.ChatsNamed(count, takes_green, now()))
 
     def announce(self, *, watched: bool) -> None:
@@ -150,10 +144,10 @@ class Requests:
             self.write()
             session = self.session
         short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-        elsewhere = not watched and is_held(self._home.waiting_path(session_id))
+        elsewhere = not watched and lock.is_held(self._home.waiting_path(session_id))
         where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
         told = (session.awaits_words, session.is_answered)
-        self.context.person.show(Waiting(session_id, sequence, *where, *told))
+        self.context.person.show(notices.Waiting(session_id, sequence, *where, *told))
 
     def write(self, listed: "GitListing | None" = None) -> None:
         """Write the request that is due, if any; all that it reports is durable before it appears."""
@@ -221,16 +215,16 @@ class Requests:
             yield f"left out of the file list: {reason}"
         is_first = session.sequence == 1
         for view in material.conventions if is_first and not session.is_rewritten else ():
-            told = f"{shown_path(view.path)} goes along as the repository's conventions"
+            told = f"{file_list.shown_path(view.path)} goes along as the repository's conventions"
             yield f"{told} (--no-conventions leaves it out)"
         for view in material.views:
             if view.beside_bytes:
                 root = self.context.workspace.root
                 place = view.path if root == Path.cwd() else str(root / view.path)
-                yield f"also attach: {paths.shown(place)}, {human_size(view.beside_bytes)}"
+                yield f"also attach: {paths.shown(place)}, {file_list.human_size(view.beside_bytes)}"
             if view.about and view.path in session.attached:
                 lines = f"only the first and last of its {view.total_lines:,} lines go"
-                yield f"{shown_path(view.path)}: {lines}; attach it by its own name for all"
+                yield f"{file_list.shown_path(view.path)}: {lines}; attach it by its own name for all"
         yield from file_contents.cuts(brief or text, material.files)
         if settings.chat != "custom":
             chat, size = chats()[settings.chat], len(brief or text)
@@ -526,7 +520,7 @@ class Requests:
         said = self.session.said
         return {path for each in said for path in each.attached if path not in each.brief}
 
-    def _offered(self, shown: Views, listing: Listing, known: set[str]) -> Iterator[FileView]:
+    def _offered(self, shown: Views, listing: file_list.Listing, known: set[str]) -> Iterator[FileView]:
         """Yield files that the outputs of failed commands name: the model would ask for them next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))

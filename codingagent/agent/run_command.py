@@ -10,19 +10,12 @@ from codingagent.agent.context import Context
 from codingagent.agent.plan import OperationRequest, Plan
 from codingagent.agent.secrecy import HiddenStream
 from codingagent.errors import OperationError
-from codingagent.model import paths, plain_text
-from codingagent.model.events import CommandRan, Denied
-from codingagent.model.notices import OutputCame
-from codingagent.model.observations import Extras, Outcome, digest_of
+from codingagent.model import events, notices, observations, paths, patterns, plain_text
 from codingagent.model.operations import RunCommand
-from codingagent.model.patterns import lazy_pattern
-from codingagent.policy import evaluate
-from codingagent.policy.rules import Ask, Deny
-from codingagent.process.bubblewrap import Bubblewrap
-from codingagent.process.diagnosis import causes
+from codingagent.policy import evaluate, rules
+from codingagent.process import bubblewrap, diagnosis
 from codingagent.process.output import TRUNCATED, without_half
-from codingagent.workspace.programs import persons_variables
-from codingagent.workspace.real_paths import with_slashes
+from codingagent.workspace import programs, real_paths
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 20_000
@@ -34,10 +27,10 @@ _GIT_CAME = (
     " checked before git is used here"
 )
 
-_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_VARIABLE = patterns.lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def plan(context: Context, order: OperationRequest, operation: RunCommand) -> Plan | Denied:
+def plan(context: Context, order: OperationRequest, operation: RunCommand) -> Plan | events.Denied:
     command, variables = operation.command, operation.variables
     if not command.strip():
         raise OperationError("The command is empty", advice="; give a shell command")
@@ -51,15 +44,15 @@ def plan(context: Context, order: OperationRequest, operation: RunCommand) -> Pl
             fact = f"The variable {name} has a NUL character"
             raise OperationError(fact, advice="; write it without")
     verdict = evaluate.judge_command(context.policy, command, str(context.workspace.root), variables)
-    if isinstance(verdict, Deny):
+    if isinstance(verdict, rules.Deny):
         return order.denied(command, verdict)
     # A yes holds for the folder that cwd leads to now, and for these variables.
     where = context.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
     parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
-    asked = (verdict,) if isinstance(verdict, Ask) else ()
+    asked = (verdict,) if isinstance(verdict, rules.Ask) else ()
     if asked and (where or variables):
         # An "always" holds only for this folder and these variables.
-        given = digest_of("\0".join(parts).encode(errors="replace"))[:12]
+        given = observations.digest_of("\0".join(parts).encode(errors="replace"))[:12]
         here = f" in '{paths.shown(operation.cwd)}' ({given})"
         asked = (replace(asked[0], grants=tuple(grant + here for grant in asked[0].grants)),)
     words = (f"{name}={shlex.quote(value)} " for name, value in variables.items())
@@ -75,7 +68,7 @@ def limit_of(context: Context, operation: RunCommand) -> float | None:
     return limit_s if most_s is None else min(limit_s or most_s, most_s)
 
 
-def _run(context: Context, order: OperationRequest, operation: RunCommand) -> CommandRan:
+def _run(context: Context, order: OperationRequest, operation: RunCommand) -> events.CommandRan:
     limit_s = limit_of(context, operation)
     had_git = context.workspace.has_git()
     learn_files(context, operation)
@@ -86,14 +79,16 @@ def _run(context: Context, order: OperationRequest, operation: RunCommand) -> Co
         if text and left > 0:
             shown = plain_text.without_controls(text[:left])
             left -= len(text)
-            context.person.show(OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n"))
+            context.person.show(
+                notices.OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
+            )
 
     def add(text: str) -> None:
         if left > 0:  # A flood is not worth looking through.
             show(hidden.add(text))
 
     with context.workspace.folder(operation.cwd) as folder:
-        extras = Extras(operation.variables, operation.parts_streams)
+        extras = observations.Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, add, extras)
     if outcome.ended_by == "itself" or not context.secrecy.vault.hides:
         show(hidden.rest())
@@ -102,7 +97,9 @@ def _run(context: Context, order: OperationRequest, operation: RunCommand) -> Co
     return replace(ran, notes=(*ran.notes, *[_GIT_CAME] * came))
 
 
-def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int = 0) -> CommandRan:
+def ended(
+    context: Context, operation: RunCommand, outcome: observations.Outcome, room: int = 0
+) -> events.CommandRan:
     """Return the event of a command that has ended, without the secrets in what it printed."""
     hides, hide = context.secrecy.vault.hides, context.secrecy.hide
     was_cut = hides and outcome.ended_by != "itself"
@@ -125,17 +122,17 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
         count = outcome.stopped_processes
         what = plain_text.plural(count, "background process was", "background processes were")
         notes += (f"{count} {what} ended with the command",)
-    if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, Bubblewrap):
-        seen = (persons_variables(), context.runner.variables)
-        notes += tuple(map(hide, causes(sandbox, operation.command, output, *seen)))
+    if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, bubblewrap.Bubblewrap):
+        seen = (programs.persons_variables(), context.runner.variables)
+        notes += tuple(map(hide, diagnosis.causes(sandbox, operation.command, output, *seen)))
     command, duration_s = operation.command, round(outcome.duration_s, 3)
     how = outcome.ended_by, outcome.limit, outcome.stopped_processes, outcome.sandbox, outcome.has_network
-    return CommandRan(command, outcome.exit_code, output, duration_s, *how, *streams, notes=notes)
+    return events.CommandRan(command, outcome.exit_code, output, duration_s, *how, *streams, notes=notes)
 
 
 def learn_files(context: Context, operation: RunCommand) -> None:
     """Learn the secrets that a command may print, also a part of."""
-    words = re.split(r"[\s'\"`;:|&<>()=,]+", with_slashes(operation.command))
+    words = re.split(r"[\s'\"`;:|&<>()=,]+", real_paths.with_slashes(operation.command))
     named = list(filter(None, words))
     if operation.cwd != ".":
         named = [f"{operation.cwd}/{name}" for name in named] + named

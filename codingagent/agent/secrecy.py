@@ -11,17 +11,12 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import encoding, events
+from codingagent.model import encoding, events, notices, operations, patterns, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
-from codingagent.model.notices import FileChanged, Notice
-from codingagent.model.operations import Kind
 from codingagent.model.paths import is_glob, shown, unquoted
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
-from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import Hides, Vault
+from codingagent.secrets import texts, vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
@@ -33,8 +28,8 @@ _FILES_READ = 500
 _BYTES_READ = 1_000_000
 _WORDS_READ = 50
 # The path in git's diff: of a deleted file that before.
-_CHANGED = lazy_pattern(r"^(?:\+\+\+ (?!/dev)|--- (?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
-_HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
+_CHANGED = patterns.lazy_pattern(r"^(?:\+\+\+ (?!/dev)|--- (?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
+_HEADINGS = patterns.lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
 _MEANING = (
     "  Secrets: placeholders such as {} stand for values that you can't see. Copy one exactly wherever a file"
@@ -54,14 +49,14 @@ class Secrecy:
         self._read: dict[str, object] = {}
         self._told = 0
         """How many secrets the person was told that a request hides."""
-        self.vault = Vault() if self.is_off else new_vault() if file is None else file.load()
+        self.vault = vault.Vault() if self.is_off else new_vault() if file is None else file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 
     # --- what leaves -------------------------------------------------------------------------------
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
-        hidden: _Any = value if self.is_off else mapped(value, self.hide)
+        hidden: _Any = value if self.is_off else texts.mapped(value, self.hide)
         return hidden
 
     def seal(self, request: str, guide: str) -> str:
@@ -85,9 +80,9 @@ class Secrecy:
         paths = (unquoted(next(iter(_CHANGED.findall(part)), ""))[2:] for part in parts)
         return "".join(map(self.hide_diff, parts, paths))
 
-    def notice(self, notice: Notice) -> Notice:
+    def notice(self, notice: notices.Notice) -> notices.Notice:
         """Return a notice as a screen may show it."""
-        if isinstance(notice, FileChanged) and not self.is_off:
+        if isinstance(notice, notices.FileChanged) and not self.is_off:
             # Imported late: a first request changes no file.
             from codingagent.editing.diff import BYTES_LIMIT
 
@@ -95,7 +90,7 @@ class Secrecy:
             if len(old or b"") + len(new) <= BYTES_LIMIT:  # of others only their sizes are shown
                 old = None if old is None else _in_bytes(old, notice.path, self.quote)
                 new = _in_bytes(new, notice.path, self.quote)
-            return FileChanged(self.hide(notice.path), old, new)
+            return notices.FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
 
     def record(self, record: entries.Record, session: Session) -> tuple[entries.Record, Session]:
@@ -120,7 +115,7 @@ class Secrecy:
         """Return a question as a screen may show it: what a command has just written can be read."""
         hidden = self.hide_all(record)
         question, shown = record.question, hidden.question.shown
-        if question.kind is Kind.FILES_CHANGED:
+        if question.kind is operations.Kind.FILES_CHANGED:
             files = {unquoted(name)[2:] for name in _CHANGED.findall(question.shown)}
             old = "\n".join(re.findall(r"^[- ](.*)", question.shown, re.MULTILINE))
             for held in self.vault.by_name.values():
@@ -154,7 +149,7 @@ class Secrecy:
         if encoding.decode_file(data, neighbours=tuple) is not None:
             data = self.hide_bytes(data, event.path)
         else:
-            data = mapped(data, self.hide)
+            data = texts.mapped(data, self.hide)
             for codec in ("utf-16-le", "utf-16-be"):  # without a mark
                 wide = data[: len(data) // 2 * 2]
                 text = self.hide(wide.decode(codec, "surrogatepass"))
@@ -218,12 +213,12 @@ class Secrecy:
             path, line = next(iter(held.places.items()), ("", 0))
             where = f" ({shown(path)}{f':{line}' if line else ''})" if path else ""
             names.append(f"{held.name}{where}")
-        news = f"Hidden: {some(names, _NAMED)}. " if names else ""
-        what = f"{total} {plural(total, 'secret')}" if total else "None"
+        news = f"Hidden: {plain_text.some(names, _NAMED)}. " if names else ""
+        what = f"{total} {plain_text.plural(total, 'secret')}" if total else "None"
         return f"{news}{what} in this request; all of the session: codingagent secrets"
 
 
-def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
+def _in_bytes(data: bytes, path: str, hide: vault.Hides) -> bytes:
     found = encoding.decode_file(data, neighbours=tuple)
     return data if found is None else found.encode(hide(found.text, path))
 

@@ -20,29 +20,21 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from codingagent.agent import factory, placeholders
-from codingagent.agent.batch import Execution
+from codingagent.agent import batch, factory, placeholders
 from codingagent.agent.context import Context, Person, Resources, context_of
-from codingagent.checkpoints import undo
-from codingagent.checkpoints.checkpointer import WorkLayout, place_of_runs
+from codingagent.checkpoints import checkpointer, undo
 from codingagent.errors import ApprovalError, UsageError, WorkError
+from codingagent.model import journal_entries, notices, observations, session_fold
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import RunStarted
-from codingagent.model.notices import Remark
-from codingagent.model.observations import digest_of
-from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import OPTION, Settings, Source, resolve
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.storage import atomic_write, homes
-from codingagent.storage.clock import now
+from codingagent.storage import atomic_write, clock, homes, vault_file
 from codingagent.storage.homes import Home
 from codingagent.storage.journal import SessionLog
-from codingagent.storage.vault_file import VaultFile
-from codingagent.workspace.real_paths import root_of
-from codingagent.workspace.workspace import Workspace
+from codingagent.workspace import real_paths, workspace
 
 
 class Run:
@@ -62,7 +54,7 @@ class Run:
         home: Home | None,
     ) -> None:
         self._context = context
-        self._execution = Execution(context)
+        self._execution = batch.Execution(context)
         self._ready = ready
         self._items = items
         self._tell = tell
@@ -124,7 +116,7 @@ class Run:
             # 001, graceful degradation: a system error may halt the run.
             self._catch_up()
             told = self._context.secrecy.hide(str(fault))
-            self._fault = wire.ErrorEvent(timestamp=now(), category="system", message=told)
+            self._fault = wire.ErrorEvent(timestamp=clock.now(), category="system", message=told)
             self._tell(self._fault)
 
     @property
@@ -237,7 +229,7 @@ class Space:
         root, kept = Path(path).absolute(), None
         settings = resolve([Source(OPTION, options)]).settings
         # A space that is refused leaves no home.
-        Workspace(root).close()
+        workspace.Workspace(root).close()
         policy_of(settings, root)
         if home is not None:
             homes.check_apart(at := Path(home).absolute(), root)
@@ -273,7 +265,7 @@ class Space:
         self._say: Callable[[str], object] | None = None
         self._stack = contextlib.ExitStack()
         self._resources: Resources | None = None
-        file = None if home is None else VaultFile(home.runs.folder)
+        file = None if home is None else vault_file.VaultFile(home.runs.folder)
         # What one run reads, the next one may write back.
         self._secrecy = factory.secrecy_for(settings, file)
         # A run keeps its space alive, not the other way round, so that it can continue. There is only one
@@ -333,12 +325,12 @@ class Space:
         if (known := self._runs.get(run_id)) is not None:
             return known
         session = self._home.runs.load(run_id)
-        if Path(session.workspace) != root_of(self._root):
+        if Path(session.workspace) != real_paths.root_of(self._root):
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
         received: messages.Received = ()
         if not session.is_complete:
             data = self._home.runs.message(run_id)
-            if session.taken is None or digest_of(data) != session.taken.digest:
+            if session.taken is None or observations.digest_of(data) != session.taken.digest:
                 how = "what is left of it is not executed: send it again as a new run"
                 raise WorkError(f"the message of {run_id} was changed after it began; {how}")
             received = messages.read_operations_message(data)
@@ -352,14 +344,17 @@ class Space:
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
                 self._stack.callback(atomic_write.remove_folder, temporary)
-                place, folders = WorkLayout(self._root, (), temporary / "tmp", None), tuple[Path, ...]()
+                place, folders = (
+                    checkpointer.WorkLayout(self._root, (), temporary / "tmp", None),
+                    tuple[Path, ...](),
+                )
             else:
                 self._stack.enter_context(home.lock.held(self._say))
-                place, folders = place_of_runs(home, self._root), (home.root,)
+                place, folders = checkpointer.place_of_runs(home, self._root), (home.root,)
             opened = factory.open_workspace(place, self._settings, folders)
             self._resources = self._stack.enter_context(opened)
             if self._resources.sandbox.tier == "none" and self._settings.sandbox != "off":
-                self._person.show(Remark(self._resources.sandbox.remark))
+                self._person.show(notices.Remark(self._resources.sandbox.remark))
         return self._resources
 
     def _begun(self, data: bytes) -> Session:
@@ -367,12 +362,14 @@ class Space:
         self._ready()
         settings, home = self._settings, self._home
         terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
-        root = str(root_of(self._root))
-        record = RunStarted(factory.new_run_id(), root, digest_of(data), now(), *terms)
+        root = str(real_paths.root_of(self._root))
+        record = journal_entries.RunStarted(
+            factory.new_run_id(), root, observations.digest_of(data), clock.now(), *terms
+        )
         if home is not None:
             home.runs.keep_message(record.run_id, data)
             home.runs.begin(record.run_id, record)
-        return fold(None, record)
+        return session_fold.fold(None, record)
 
     def _run_of(self, session: Session, received: messages.Received) -> Run:
         home, run_id = self._home, session.session_id

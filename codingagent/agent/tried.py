@@ -4,11 +4,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from codingagent.model import events
+from codingagent.model import check_outcome, events, plain_text, session_state
 from codingagent.model import journal_entries as entries
-from codingagent.model.check_outcome import NAMED, failures_in
-from codingagent.model.plain_text import one_line, some
-from codingagent.model.session_state import Phase, Session
 from codingagent.storage.homes import Home
 
 ANSWER = "answer.txt"
@@ -20,7 +17,7 @@ class Tried(Struct, frozen=True):
 
     began: entries.CandidateBegan
     home: Home
-    session: Session | None = None
+    session: session_state.Session | None = None
     records: tuple[entries.Record, ...] = ()
 
     @property
@@ -31,7 +28,7 @@ class Tried(Struct, frozen=True):
         if session.is_awaiting_approval and session.asked is not None:
             asked = session.asked.question
             return f"asks you: {asked.kind} {asked.subject} ({'; '.join(asked.reasons)})"
-        if session.phase is Phase.EXECUTING or self.home.mailbox.has(ANSWER):
+        if session.phase is session_state.Phase.EXECUTING or self.home.mailbox.has(ANSWER):
             return "was interrupted"
         if any(isinstance(each, entries.TurnEnded) for each in self.records):
             return ""
@@ -83,14 +80,15 @@ class Tried(Struct, frozen=True):
         ended = [record.event for record in records]
         said = "check green" if self.is_green else "no check ran"
         if isinstance(check, events.CommandRan) and not self.is_green:
-            said = f"check FAILS {some(failures_in(check).names, NAMED)}".rstrip()
+            names = check_outcome.failures_in(check).names
+            said = f"check FAILS {plain_text.some(names, check_outcome.NAMED)}".rstrip()
         operations = (each.event for each in records if isinstance(each, entries.OperationEnded))
         failed = sum(not events.succeeded(each) for each in operations)
         took_s = sum(each.duration_s for each in ended if isinstance(each, events.CommandRan))
         words = [e.text for e in ended if isinstance(e, events.MessageShown)]
         words += [e.summary for e in ended if isinstance(e, events.Finished)]
         parts = said, f"{failed} failed" * bool(failed), f"commands took {took_s:.1f} s" * bool(took_s)
-        own = (f'"{one_line(each, _WORDS_SHOWN)}"' for each in words[-1:])
+        own = (f'"{plain_text.one_line(each, _WORDS_SHOWN)}"' for each in words[-1:])
         return ", ".join(filter(None, (*parts, *own)))
 
 

@@ -11,22 +11,17 @@ from msgspec import Struct, structs
 
 from codingagent.agent.context import Views, may_read
 from codingagent.agent.spelling import Spellings
-from codingagent.context import choose, rank, show
-from codingagent.context.blocks import lines_meant
+from codingagent.context import blocks, choose, rank, show
 from codingagent.context.choose import Chosen
 from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import documents, paths
-from codingagent.model.journal_entries import Attached
-from codingagent.model.observations import PastCommit
+from codingagent.model import documents, journal_entries, observations, paths, plain_text
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
-from codingagent.secrets.files import is_secret_file
-from codingagent.secrets.vault import Hides
+from codingagent.secrets import files, vault
 from codingagent.workspace.real_paths import typed_in, with_slashes
 from codingagent.workspace.workspace import Workspace
 
@@ -72,13 +67,13 @@ _IN_PART = lazy_pattern(r"(.+?)(?:::([^\s/\\]+)|:(\d{1,9}(?:-\d{1,9})?))")
 
 def attachable(
     workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
-) -> tuple[dict[str, Attached], list[str]]:
+) -> tuple[dict[str, journal_entries.Attached], list[str]]:
     """Return the files that paths, folders or globs name, and what can't be shown, with the reason.
 
     They are as the person wrote them: absolute, from `folder`, or from the workspace; FILE:120-180 and
     FILE::name are parts. What the policy protects is named by itself. UsageError if one names none.
     """
-    found: dict[str, Attached] = {}
+    found: dict[str, journal_entries.Attached] = {}
     left_out: list[str] = []
     views = Views(workspace)
     for pattern in patterns:
@@ -118,8 +113,8 @@ def attachable(
 
 def _is_part(view: FileView, part: str) -> bool:
     """Return whether a part of a file is named; OperationError if it has none of this name."""
-    if part and not lines_meant(view.path, view.text, part):
-        has = f"{view.total_lines:,} {plural(view.total_lines, 'line')}, and defines no"
+    if part and not blocks.lines_meant(view.path, view.text, part):
+        has = f"{view.total_lines:,} {plain_text.plural(view.total_lines, 'line')}, and defines no"
         raise OperationError(f"File '{paths.shown(view.path)}' has {has} '{paths.shown(part)}'")
     return bool(part)
 
@@ -129,7 +124,7 @@ def conventions(
     policy: Policy,
     listed: Collection[str],
     near: Iterable[str] = (),
-    hide: Hides = lambda text, _: text,
+    hide: vault.Hides = lambda text, _: text,
 ) -> Iterator[FileView]:
     """Yield, whole, what the repository tells agents; what `--attach` would refuse or ask is passed over."""
     views = Views(workspace, hide)
@@ -204,7 +199,7 @@ def _check(path: str, *, may_be_read: bool) -> None:
 
 def why_not_named(path: str, size_bytes: int = 0, *, is_named: bool = False) -> str | None:
     """Return why a file must not be chosen, by its name and size; what the task names may be a lock file."""
-    if is_secret_file(path):
+    if files.is_secret_file(path):
         return "its name is that of a secret"
     if size_bytes > _SIZE_LIMIT_BYTES:
         return "it is larger than 1 MB"
@@ -251,8 +246,8 @@ class RankedFiles:
         policy: Policy,
         listing: Listing,
         wanted: Wanted,
-        log: Sequence[PastCommit],
-        hide: Hides = lambda text, _: text,
+        log: Sequence[observations.PastCommit],
+        hide: vault.Hides = lambda text, _: text,
     ) -> None:
         self._held = dict[str, Held]()
         self._workspace, self._policy, self._wanted, self._log = workspace, policy, wanted, log

@@ -13,20 +13,12 @@ from msgspec import Struct
 from codingagent.checkpoints.history import NAMED, UNSEEN, Change, Checkpoint, LeftOut, named
 from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import UsageError, WorkError
-from codingagent.model import paths
-from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model import journal_entries, observations, paths, patterns, session_state
 from codingagent.model.notices import Notice, Remark
-from codingagent.model.observations import digest_of
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.session_state import Session
 from codingagent.process.runner import run_tool
 from codingagent.prompt.file_list import shown_path
-from codingagent.storage import atomic_write
-from codingagent.storage.clock import now
-from codingagent.storage.homes import Home, own_folders
-from codingagent.storage.journal import SessionLog
-from codingagent.workspace.programs import find_program
-from codingagent.workspace.real_paths import root_of
+from codingagent.storage import atomic_write, clock, homes, journal
+from codingagent.workspace import programs, real_paths
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -36,7 +28,7 @@ _TICK_NS = 10**7
 
 # What tools make again by themselves, by names that nobody gives to work of their own: so not `build`,
 # `dist` and `target`.
-_REBUILT = lazy_pattern(
+_REBUILT = patterns.lazy_pattern(
     r"(?:^|/)(?:__pycache__|\.(?:pytest|mypy|ruff|parcel)[-_]cache|\.hypothesis|\.tox|\.nox|\.gradle"
     r"|node_modules/\.cache|\.coverage(?:\.[^/]+)?|htmlcov|[^/]+\.egg-info|[^/]+\.pyc)(?:/|$)"
 )
@@ -61,16 +53,16 @@ class WorkLayout(Struct, frozen=True):
     """Folders of the original that the copy lacks, and that commands see in it."""
 
 
-def place_of(home: Home, session: Session) -> WorkLayout:
+def place_of(home: homes.Home, session: session_state.Session) -> WorkLayout:
     check_present(session)
     root = Path(session.workspace)
     if session.is_run:
         return place_of_runs(home, root)
     own = home.sessions.folder / session.session_id
-    return WorkLayout(root, own_folders(home.root, root), own / "tmp", own / "checkpoints")
+    return WorkLayout(root, homes.own_folders(home.root, root), own / "tmp", own / "checkpoints")
 
 
-def check_present(session: Session) -> None:
+def check_present(session: session_state.Session) -> None:
     """Refuse a session or run whose workspace is gone: it can't continue in another."""
     if not Path(session.workspace).exists():
         what = "run" if session.is_run else "session"
@@ -80,11 +72,11 @@ def check_present(session: Session) -> None:
         )
 
 
-def place_of_runs(home: Home, root: Path) -> WorkLayout:
+def place_of_runs(home: homes.Home, root: Path) -> WorkLayout:
     """Return the folders that a workspace's thousands of runs share; each has a /tmp of its own."""
-    key = digest_of(os.fsencode(root_of(root)))[:12]
+    key = observations.digest_of(os.fsencode(real_paths.root_of(root)))[:12]
     folder = home.runs.folder
-    return WorkLayout(root, own_folders(home.root, root), folder / "tmp", folder / f"checkpoints-{key}")
+    return WorkLayout(root, homes.own_folders(home.root, root), folder / "tmp", folder / f"checkpoints-{key}")
 
 
 @cache
@@ -93,7 +85,7 @@ def git_for(root: Path) -> "Git | None":
     # Imported late, as the store: the first request needs neither.
     from codingagent.workspace.git_files import Git
 
-    program = find_program("git", root)
+    program = programs.find_program("git", root)
     # git blocks forever on a .gitignore that is a pipe, and an answer could make one.
     return Git(program, partial(run_tool, timeout_s=60), os.environ) if program else None
 
@@ -112,7 +104,7 @@ class LazyStore:
             return None
         from codingagent.checkpoints.store import Checkpoints, Site
 
-        return Checkpoints(place.store, Site(root_of(place.root), place.hidden), git)
+        return Checkpoints(place.store, Site(real_paths.root_of(place.root), place.hidden), git)
 
     def files_read(self) -> int:
         """Return how many files the checkpoint that is being taken has read; another thread may ask."""
@@ -134,7 +126,7 @@ class Checkpointer:
 
     def __init__(
         self,
-        log: SessionLog,
+        log: journal.SessionLog,
         lazy_store: LazyStore,
         folders: tuple[Path, ...],
         show: Callable[[Notice], None],
@@ -263,7 +255,9 @@ class Checkpointer:
             self.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
         # Once its request is written, the session is one turn further.
         sequence = kept.turn if kept.before and not before else session.sequence
-        self.log.record(CheckpointTaken(sequence, before, found.id, left_out, now(), uncovered))
+        self.log.record(
+            journal_entries.CheckpointTaken(sequence, before, found.id, left_out, clock.now(), uncovered)
+        )
 
     def _changed_outside(self, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
         """Return what neither checkpoint covers and what changed since a time, except by operations."""

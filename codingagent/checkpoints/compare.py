@@ -13,13 +13,11 @@ from msgspec import Struct, convert, field, to_builtins
 from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
 from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, real, stored
-from codingagent.model.encoding import decode_file
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import uniform
+from codingagent.model import encoding, patterns, plain_text
 from codingagent.workspace.dirfd import composed, is_link
 from codingagent.workspace.git_files import GitError
 
-_COMMIT = lazy_pattern(r"[0-9a-f]{40}")
+_COMMIT = patterns.lazy_pattern(r"[0-9a-f]{40}")
 # Of how many checkpoints, and pairs of them, one process remembers what it read.
 _REMEMBERED = 16
 # How many uncovered files are examined after a command.
@@ -143,10 +141,10 @@ class Reader:
         parts, left = self._compared_by_git(old, new, differing, limit_bytes)
         texts: list[str] = []
         for each in (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part)):
-            if found := decode_file(each, neighbours=tuple):
+            if found := encoding.decode_file(each, neighbours=tuple):
                 # Without the carriage returns that end all lines of a file.
                 head, mark, hunks = found.text.partition("\n@@ ")
-                texts.append(real(f"{head}{mark[:1]}{''.join(uniform(mark[1:] + hunks))}"))
+                texts.append(real(f"{head}{mark[:1]}{''.join(plain_text.uniform(mark[1:] + hunks))}"))
         if left:
             texts.append(f"({left} more files differ; too much to show at once)\n")
         return "".join(texts)

@@ -28,17 +28,13 @@ from codingagent.checkpoints.repository import Import, Store, names_of
 from codingagent.checkpoints.repository_files import STORED, is_of_git, repository_files
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.paths import is_git_name, is_home_name
-from codingagent.policy.presets import EXECUTED_NAMES, TAKEN_IN
-from codingagent.policy.rules import covering
+from codingagent.policy import presets, rules
 from codingagent.storage.atomic_write import free_name
-from codingagent.workspace import dirfd, git_files
-from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.sharing import retried
-from codingagent.workspace.walk import is_temporary
+from codingagent.workspace import dirfd, git_files, git_repository, sharing, walk
 
 # Files that other programs execute are covered even if git ignores them.
-_TAKEN_IN = (*TAKEN_IN, ".github")
-_EXECUTED = tuple(EXECUTED_NAMES)
+_TAKEN_IN = (*presets.TAKEN_IN, ".github")
+_EXECUTED = tuple(presets.EXECUTED_NAMES)
 # What looking at a file costs beside reading it, in bytes.
 _FILE_BYTES = 20_000
 
@@ -158,7 +154,8 @@ class Checkpoints(Reader):
                 taking.known[path] = state
         # Sets of all files would cost more than these passes.
         listed, ignored = (
-            text_of(b"\0".join(names)).split("\0") if names else [] for names in (found.files, found.ignored)
+            git_repository.text_of(b"\0".join(names)).split("\0") if names else []
+            for names in (found.files, found.ignored)
         )
         taken, ignored = _taken_in(root, ignored)
         files = listed + taken
@@ -221,7 +218,7 @@ class Checkpoints(Reader):
             with contextlib.suppress(OSError):
                 if f"/{path}".endswith("/.git/config") and git.is_dir() and git.resolve() == git:
                     aside = free_name(self._store.path.parent, "removed-{}.git")
-                    retried(partial(os.rename, git, aside))
+                    sharing.retried(partial(os.rename, git, aside))
         return left
 
     def copy_to(self, path: Path, root: Path, commit: str) -> None:
@@ -278,14 +275,14 @@ class Snapshot(Struct):
                 reason = f"more than {limit} new files at once"
                 self.left += [LeftOut(name, reason) for name in ([folder] if folder else held)]
                 # Not what other programs execute: it is never displaced by a crowd.
-                by_folder[folder] = [path for path in held if covering(_EXECUTED, path)]
+                by_folder[folder] = [path for path in held if rules.covering(_EXECUTED, path)]
                 count -= len(held) - len(by_folder[folder])
         return itertools.chain.from_iterable(by_folder.values())
 
     def examine(self, path: str, ground: "SafeReader") -> None:
         """Read a path, and keep what differs."""
         old, limits, look = self.known.get(path), self.limits, None
-        if old is None and is_temporary(path.rpartition("/")[2]):
+        if old is None and walk.is_temporary(path.rpartition("/")[2]):
             return
         try:
             limit = limits.held_bytes if path in self.held else limits.file_bytes
@@ -353,7 +350,7 @@ def _taken_in(root: str, ignored: Iterable[str]) -> tuple[list[str], list[str]]:
     files: list[str] = []
     others: list[str] = []
     for name in ignored:
-        if covering(_TAKEN_IN, name.rstrip("/")) is None:
+        if rules.covering(_TAKEN_IN, name.rstrip("/")) is None:
             others.append(name)
         elif not name.endswith("/"):
             files.append(name)

@@ -14,11 +14,9 @@ from msgspec import Struct
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_of
 from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
+from codingagent.model import notices, plain_text, session_state
 from codingagent.model.journal_entries import OperationStarted, Record, UndoBegan, UndoEnded
-from codingagent.model.notices import Remark
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural
-from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
@@ -42,7 +40,7 @@ _NEVER = (NO_CHECKPOINT, _UNCOVERED)
 
 @contextlib.contextmanager
 def history_of(
-    home: Home, session: Session, records: Iterable[Record] | None = None
+    home: Home, session: session_state.Session, records: Iterable[Record] | None = None
 ) -> "Iterator[tuple[Checkpoints, tuple[HistoryStep, ...]]]":
     """Yield a session's checkpoints, for reading, and the steps between them, as its records tell."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
@@ -88,7 +86,7 @@ def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
     if began is not None and checkpointer.lazy_store.opened is not None:
         undo = _Undo(home, checkpointer, force=began.force)
         if complaint := undo.finish(began):
-            checkpointer.show(Remark(complaint))
+            checkpointer.show(notices.Remark(complaint))
 
 
 class _Undo:
@@ -105,8 +103,8 @@ class _Undo:
 
     def begin(self, what: UndoChoice) -> str:
         session = self.log.session
-        if session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
-            awaits = session.phase is Phase.AWAITING_APPROVAL
+        if session.phase not in (session_state.Phase.AWAITING_ANSWER, session_state.Phase.COMPLETE):
+            awaits = session.phase is session_state.Phase.AWAITING_APPROVAL
             commands = ("approve", "deny") if awaits else ("resume",)
             how = " or ".join(f"`codingagent {each} {session.session_id}`" for each in commands)
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
@@ -180,7 +178,7 @@ class _Undo:
                 chosen.append(index)
         if len(sequences) < count:
             count = len(sequences)
-            found = f"only {count} {plural(count, 'turn')}" if count else "no turn"
+            found = f"only {count} {plain_text.plural(count, 'turn')}" if count else "no turn"
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
         return tuple(sorted(chosen))
 
@@ -213,7 +211,7 @@ class _Undo:
             LeftOut(path, f"it was changed again since; {again} undoes that too") for path in sorted(edited)
         ]
         for each in alone:
-            self.show(Remark(each.told))
+            self.show(notices.Remark(each.told))
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
@@ -258,7 +256,7 @@ class _Undo:
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]
         turns = sorted({self.steps[index].sequence for index in first.undoes or began.steps})
-        named = f"{plural(len(turns), 'turn')} {', '.join(map(str, turns))}"
+        named = f"{plain_text.plural(len(turns), 'turn')} {', '.join(map(str, turns))}"
         return f"{'redid' if first.undoes else 'undid'} {named}{' in part' * bool(began.files)}"
 
 

@@ -9,21 +9,18 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from codingagent.editing import body_rules, edit_markers, file_kinds
+from codingagent.editing import body_rules, edit_markers, file_kinds, file_lines
 from codingagent.editing.body_rules import BodyCase, BodyRule
 from codingagent.editing.characters import ReplacedLines
-from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, patterns, plain_text
 from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, Rule
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
-_THE_BODY = lazy_pattern(r"\b([Tt]he) body\b")
+_THE_BODY = patterns.lazy_pattern(r"\b([Tt]he) body\b")
 _QUOTES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
 # A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
-_NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
+_NAMELESS = patterns.lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
 T = TypeVar("T")
 
 
@@ -36,7 +33,7 @@ class Body(Struct, frozen=True):
 
 def mend_file(body: str, path: str, arrival: BodyEvidence, old: str | None = None) -> Body:
     """Return the text of a whole file, over `old`; refuse it if what it was can't be known."""
-    lines = FileLines(line.removesuffix("\r") for line in split(old or ""))
+    lines = file_lines.FileLines(line.removesuffix("\r") for line in file_lines.split(old or ""))
     return mend_lines(body, ReplacedLines(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
@@ -49,7 +46,7 @@ def mend_lines(  # what is told of a body, and to whom
     rules: Sequence[Rule[BodyRule]] = body_rules.RULES,
 ) -> Body:
     """Return the lines that replace others; a refusal is about the block `name`, its body `called` so."""
-    lines = split(body)
+    lines = file_lines.split(body)
     case = BodyCase(lines, ground, arrival)
     try:
         case.apply(rules)
@@ -60,7 +57,7 @@ def mend_lines(  # what is told of a body, and to whom
     notes = tuple(_THE_BODY.sub(called, note) for note in case.notes)
     if case.lines is lines:
         return Body(body, notes)
-    text = joined(case.lines)
+    text = plain_text.joined(case.lines)
     return Body(text if body.endswith("\n") else text.removesuffix("\n"), notes)
 
 
@@ -100,11 +97,11 @@ def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, tuple[str
     try:
         return read(body), ()
     except OperationError:
-        bare, notes = body_rules.without_fence(split(body)), tuple[str, ...]()
+        bare, notes = body_rules.without_fence(file_lines.split(body)), tuple[str, ...]()
         if bare is None and _with_markers(body) == body:
             raise
     if bare is not None:
-        body, notes = joined(bare), (body_rules.FENCE_NOTE,)
+        body, notes = plain_text.joined(bare), (body_rules.FENCE_NOTE,)
     if chat_damage.has_encoded_marker(body):
         # All of it went through one serializer of HTML: nothing in it was left out.
         rest = chat_damage.ENTITY.sub("", body)

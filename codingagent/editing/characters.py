@@ -13,13 +13,11 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from codingagent.editing import file_kinds, syntax_check
-from codingagent.editing.file_lines import FileLines
+from codingagent.editing import file_kinds, file_lines, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations
+from codingagent.model import chat_damage, citations, plain_text
 from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import DOUBT, blanks, joined
 
 Says = Literal["keep", "undo", "ask"]
 """What to do with text that looks damaged."""
@@ -29,7 +27,7 @@ class ReplacedLines(Struct, dict=True):
     """The lines of a file that new lines replace, or the place of new ones."""
 
     path: str
-    lines: FileLines = field(default_factory=FileLines)
+    lines: file_lines.FileLines = field(default_factory=file_lines.FileLines)
     start: int = 0
     end: int = 0
     spared: str = ""
@@ -65,7 +63,7 @@ class ReplacedLines(Struct, dict=True):
     def _is_valid(self, lines: Sequence[str]) -> bool | None:
         if not syntax_check.is_known(self.path, lines[0] if lines else "") or not self.lines.may_parse():
             return None
-        return syntax_check.parses(self.path, joined(lines))
+        return syntax_check.parses(self.path, plain_text.joined(lines))
 
     def text_among(self, new: Sequence[str]) -> frozenset[int]:
         """Return the indexes of new lines that begin within a string or comment of several lines."""
@@ -145,8 +143,8 @@ class _Look:
         is_lead = self.row.trace is chat_damage.LEADING_BLANK
         if not is_lead or self.ground.lines.has(self.row.trace):
             return False
-        leads = [lead for lead in map(blanks, self.ground.replaced) if lead][:1]
-        return leads == [blanks(self.undone[i]) for i in self.changed[:1]]
+        leads = [lead for lead in map(plain_text.blanks, self.ground.replaced) if lead][:1]
+        return leads == [plain_text.blanks(self.undone[i]) for i in self.changed[:1]]
 
     @cached_property
     def is_all_that_changes(self) -> bool:
@@ -319,7 +317,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     if is_odd or is_broken or Damage.CITATIONS in way:
         return "ask", f"{shown}, which might be intended"
     # People write the others so, and a program slices.
-    doubt = f", {DOUBT}" * any(form.is_named for form in forms)
+    doubt = f", {plain_text.DOUBT}" * any(form.is_named for form in forms)
     return "keep", f"it holds what may be a citation mark of the chat ({shown}){doubt}"
 
 

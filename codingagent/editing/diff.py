@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from codingagent.editing import nearest
-from codingagent.model.encoding import decode_file
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import uniform
+from codingagent.model import encoding, patterns, plain_text
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
@@ -19,7 +17,7 @@ BYTES_LIMIT = 400_000
 _WORK_LIMIT = 1_000_000
 # The lines that name the file come first.
 _HEAD = 2
-_HUNK = lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
+_HUNK = patterns.lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
 class Difference(Struct, frozen=True):
@@ -43,11 +41,11 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
     """Return how two texts differ, with so many lines of context; in words if they are no text, or large."""
     if len(old) + len(new) > BYTES_LIMIT:
         return Difference(instead=f"{len(new)} bytes in place of {len(old)}")
-    text = decode_file(old, neighbours=tuple)
-    new_text = decode_file(new, lambda: text.codec if text and old else "", tuple)
+    text = encoding.decode_file(old, neighbours=tuple)
+    new_text = encoding.decode_file(new, lambda: text.codec if text and old else "", tuple)
     if text is None or new_text is None:
         return Difference(instead=f"{len(new)} bytes that are not text")
-    both = uniform(text.text, new_text.text)
+    both = plain_text.uniform(text.text, new_text.text)
     before, after = (each.removesuffix("\n").split("\n") if each else [] for each in both)
     lines = tuple(_unified(before, after, context))
     added = sum(line.startswith("+") for line in lines)

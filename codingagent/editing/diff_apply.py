@@ -9,20 +9,18 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest
+from codingagent.editing import body_rules, characters, elisions, file_lines, indentation, match, nearest
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import ReplacedLines
-from codingagent.editing.file_lines import FileLines
 from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import BodyEvidence
-from codingagent.model.operations import Diff, DiffHunk
+from codingagent.model import chat_damage, operations
 
 
 class HunkFile:
     """The lines of a file, and what is asked of them for each hunk."""
 
-    def __init__(self, lines: FileLines, path: str) -> None:
+    def __init__(self, lines: file_lines.FileLines, path: str) -> None:
         self.lines = lines
         self.known = frozenset(lines.bare)
         self.path = path
@@ -64,7 +62,7 @@ class HunkFit(Place, frozen=True, kw_only=True):
 class PlacedHunk:
     """A hunk with its two sides, the lines of context round its changes, and what it fits."""
 
-    def __init__(self, said: DiffHunk, label: str, shift: int) -> None:
+    def __init__(self, said: operations.DiffHunk, label: str, shift: int) -> None:
         self.said = said
         self.label = label
         self.shift = shift
@@ -116,7 +114,7 @@ _MORE_LINES = "give it more lines of context, or the right line number in its @@
 
 
 def apply(
-    diff: Diff, lines: FileLines, shifts: Sequence[int], path: str, *, is_ended: bool
+    diff: operations.Diff, lines: file_lines.FileLines, shifts: Sequence[int], path: str, *, is_ended: bool
 ) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
@@ -371,7 +369,7 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     lines = list(new)
     rules = body_rules.CHARACTERS if is_exact else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
-    case = BodyCase(lines, ground, BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
+    case = BodyCase(lines, ground, chat_damage.BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
     try:
         case.apply(rules)
     except OperationError as fault:

@@ -13,8 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, elisions, file_kinds, indentation
-from codingagent.editing.characters import ReplacedLines
+from codingagent.editing import body_repair, characters, elisions, file_kinds, indentation
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.editing.nearest import (
     EXCERPT_LIMIT_LINES,
@@ -25,9 +24,8 @@ from codingagent.editing.nearest import (
     nearest,
 )
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, operations
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel, Damage, DamageRow, Rule
-from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import WRITTEN, blanks, joined, plural, with_controls
 
 SHOWN_PLACES = 3
@@ -61,7 +59,7 @@ class Found(Struct, frozen=True):
     note: str = ""
     undone: Channel = UNHARMED
     """What was undone in the search, and has made it fit."""
-    end: FileEnd | None = None
+    end: operations.FileEnd | None = None
     """Whether the file's last line is to have an end, where a diff says so."""
     notes: tuple[str, ...] = ()
     """What was undone in REPLACE beyond that."""
@@ -282,7 +280,7 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
     """Return what is to take the place of a search: REPLACE is the body of an edit by numbers."""
     _check_trail(sought, lines[place.start : place.start + place.count])
     spared = joined(sought.search)
-    ground = ReplacedLines(sought.path, lines, place.start, place.start + place.count, spared)
+    ground = characters.ReplacedLines(sought.path, lines, place.start, place.start + place.count, spared)
     own = indentation.own_indentation(sought.replace, ground) if is_retabbed else {}
     if False in own.values():
         raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", ground.replaced)

@@ -17,31 +17,27 @@ from codingagent.agent.factory import OpenSession, session_in, start_session
 from codingagent.checkpoints.undo import UndoChoice, take_back
 from codingagent.errors import ApprovalError, CodingAgentError, GoneOnError, OperationError, UsageError
 from codingagent.mcp.reading import ToolReader
-from codingagent.model import events, results
-from codingagent.model.approval import NOBODY, Answer
+from codingagent.model import approval, events, notices, observations, plain_text, results, session_state
 from codingagent.model.journal_entries import ApprovalAsked, RefreshAsked, RequestWritten, ShownFile
-from codingagent.model.notices import Notice, OutputCame, Remark
-from codingagent.model.observations import digest_of
-from codingagent.model.plain_text import in_json
-from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Settings
 from codingagent.protocols import calls
-from codingagent.storage.clock import now
-from codingagent.storage.homes import Home
+from codingagent.storage import clock, homes
 from codingagent.workspace.real_paths import root_of
 
-_WENT_ON = Answer("no", NOBODY, "nobody answered, and the client has gone on with something else")
+_WENT_ON = approval.Answer(
+    "no", approval.NOBODY, "nobody answered, and the client has gone on with something else"
+)
 
 
 class ToolPlace(Struct, frozen=True):
     """The folder that the person named, and where its sessions are kept."""
 
     root: Path
-    home: Callable[[], Home]
+    home: Callable[[], homes.Home]
     """Makes the home, if it is not there yet."""
     settings: Settings
     """Those of a new session."""
-    kept: Callable[[Home, Session], Settings]
+    kept: Callable[[homes.Home, session_state.Session], Settings]
     """Returns those of a session that goes on."""
     say: Callable[[str], object]
     """Tell the person: a client shows it in its log, if at all."""
@@ -54,7 +50,7 @@ class Caller(Protocol):
 
     def is_gone(self) -> bool: ...
     def show(self, output: str, /) -> None: ...
-    def ask(self, asked: ApprovalAsked, is_answered: Callable[[], bool], /) -> Answer | None:
+    def ask(self, asked: ApprovalAsked, is_answered: Callable[[], bool], /) -> approval.Answer | None:
         """Return the person's answer; None where nobody gives one, or it was given elsewhere."""
         ...
 
@@ -119,7 +115,7 @@ class ToolSession:
         self._heard = len(session.said)
         with home.lock.held(self._place.say):
             self._open()
-            if self._state.phase is Phase.REQUEST_DUE:
+            if self._state.phase is session_state.Phase.REQUEST_DUE:
                 self._work.conversation.write_due()
 
     def _open(self) -> None:
@@ -132,7 +128,7 @@ class ToolSession:
         self._reader, self._hide, self._is_gone = ToolReader(work.context), work.context.secrecy.hide, False
 
     @property
-    def _state(self) -> Session:
+    def _state(self) -> session_state.Session:
         return self._work.context.log.session
 
     def _do(self, call: Any, caller: Caller) -> Told:
@@ -145,7 +141,7 @@ class ToolSession:
                 case "undo":
                     return self._locked(lambda: self._undo(call.calls), caller)
                 case tool if tool in calls.CHANGING:
-                    return self._locked(lambda: self._change(in_json(call)), caller)
+                    return self._locked(lambda: self._change(plain_text.in_json(call)), caller)
                 case _:
                     text = self._reader.read(call)
                     self._work.context.secrecy.save()
@@ -171,7 +167,7 @@ class ToolSession:
         return self._of("cancelled: nothing was done", is_error=True)
 
     def _change(self, data: bytes) -> Told:
-        state, digest, turn = self._state, digest_of(data), self._caller.turn
+        state, digest, turn = self._state, observations.digest_of(data), self._caller.turn
         if turn and (state.sequence, state.last_digest) == (turn + 1, digest):
             return self._told()  # another process has done it, once it was approved there
         is_same = state.taken is not None and state.taken.digest == digest
@@ -202,15 +198,15 @@ class ToolSession:
             self._work.conversation.answer(None, _WENT_ON)
         if self._state.is_complete:  # the person closed it, and its client goes on
             self._work.requests.reopen()
-        if self._state.phase is not Phase.AWAITING_ANSWER:
+        if self._state.phase is not session_state.Phase.AWAITING_ANSWER:
             self._work.conversation.recover()
 
     def _record_read(self) -> None:
         """Record which files the client has read whole, so that it may replace them."""
         log, read = self._work.context.log, self._reader.whole
         if news := [ShownFile(*each) for each in read.items() if log.session.known.get(each[0]) != each[1]]:
-            log.record(RefreshAsked(now()))
-            log.record(RequestWritten(log.session.sequence, now(), tuple(news)))
+            log.record(RefreshAsked(clock.now()))
+            log.record(RequestWritten(log.session.sequence, clock.now(), tuple(news)))
         read.clear()
 
     def _told(self) -> Told:
@@ -237,13 +233,13 @@ class ToolSession:
         return Told(text, {"session": self.session_id, **facts}, is_error)
 
     # --- the person ----------------------------------------------------------------------------
-    def _show(self, notice: Notice) -> None:
-        if isinstance(notice, OutputCame):
+    def _show(self, notice: notices.Notice) -> None:
+        if isinstance(notice, notices.OutputCame):
             self._caller.show(notice.text)
-        elif isinstance(notice, Remark):
+        elif isinstance(notice, notices.Remark):
             self._place.say(notice.text)
 
-    def _ask(self, asked: ApprovalAsked) -> Answer | None:
+    def _ask(self, asked: ApprovalAsked) -> approval.Answer | None:
         context = self._work.context
         if asked.index < 0:
             return None  # secret values are shown only where the person allowed it beforehand

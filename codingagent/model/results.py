@@ -2,10 +2,8 @@
 
 import signal
 
-from codingagent.model import events, plain_text
+from codingagent.model import events, operations, patterns, plain_text
 from codingagent.model.events import CommandRan, Event, Hunk, succeeded
-from codingagent.model.operations import Kind
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
@@ -23,7 +21,7 @@ _WHY_ENDED = {
     "agent": "ended: the program that asked for it is gone",
 }
 # Models copy what they are shown.
-_END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
+_END_TAG = patterns.lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 CUT_OFF = "Cut off inside"
 # Of DONE; what the check said follows.
 NOT_ACCEPTED = "Not accepted: the user's check fails"
@@ -51,7 +49,7 @@ def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = 
     """
     # The limit of a check is the person's setting: no answer can ask for more.
     words, text = result_of(event, is_for_model=not is_check)
-    name = Kind.CHECK if is_check else event.kind
+    name = operations.Kind.CHECK if is_check else event.kind
     lines = [f"[{'OK' if succeeded(event) else 'FAILED'}] {name}: {without_end_tags(words)}"]
     if text:
         text = text.strip("\n")

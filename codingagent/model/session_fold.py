@@ -10,13 +10,11 @@ from functools import reduce
 
 from msgspec.structs import force_setattr, replace
 
-from codingagent.model import events
+from codingagent.model import approval, events, results
 from codingagent.model import journal_entries as entries
-from codingagent.model.approval import is_about_secrets
 from codingagent.model.events import file_changes
 from codingagent.model.operations import EVERYWHERE, Kind
 from codingagent.model.plain_text import json_length, one_line, some
-from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
 _REOPENED = "the user goes on after your DONE: "
@@ -277,7 +275,7 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Changes:
         case events.FileCreated() | events.FileEdited() if event.fault:
             unparsed |= {event.path}
         case events.Refused():
-            found["refused"] = session.refused + is_refused_by_check(event)
+            found["refused"] = session.refused + results.is_refused_by_check(event)
         case _:
             pass
     if told:
@@ -323,7 +321,7 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
     is_agreed = decision != "no" and asked.question.kind is Kind.RUN_COMMAND
     agreed = session.agreed.union(grants) if is_agreed else session.agreed
     denied = session.denied.difference(grants)
-    if decision == "no" and any(map(is_about_secrets, asked.question.rules)):
+    if decision == "no" and any(map(approval.is_about_secrets, asked.question.rules)):
         denied = denied.union(grants)
     return {"answered": record, "granted": granted, "agreed": agreed, "denied": denied}
 

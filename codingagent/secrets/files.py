@@ -5,17 +5,14 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import values
-from codingagent.secrets.assigned import is_setting
-from codingagent.secrets.rules import any_of, words
-from codingagent.secrets.texts import likely
+from codingagent.secrets import assigned, rules, texts, values
 
-NAMES = words("files")
+NAMES = rules.words("files")
 """Names of files and folders of credentials, in lower case, without a leading dot or underscore."""
-_PLACES = words("files in a folder")
-_SECRET = any_of("files like")
+_PLACES = rules.words("files in a folder")
+_SECRET = rules.any_of("files like")
 # No pattern above fits such a name, unless it begins with .env: most files are told by their ends.
-_HARMLESS = tuple(words("ends of other files"))
+_HARMLESS = tuple(rules.words("ends of other files"))
 # What editors and people add to the name of a copy.
 _COPY = lazy_pattern(r"(?:~|\.(?:bak|backup|old|orig|save|swp|copy|\d))+$")
 _EXAMPLE = lazy_pattern(r"example|sample|template")
@@ -82,7 +79,7 @@ class Copies:
     def __init__(self, lines: Iterable[str] = (), paths: Iterable[str] = ()) -> None:
         self.lines, self.paths = {*lines}, {*paths}
         self._variables: dict[str, set[str]] = {}
-        self._likely, self._read = likely(()), 0
+        self._likely, self._read = texts.likely(()), 0
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
         """Return whether a file holds secrets: by its name, or as a copy, by half of its lines."""
@@ -111,10 +108,10 @@ class Copies:
             self._variables = {}
             for each in variables_in(lines):
                 value = lines[each.start : each.end]
-                is_plain = value.isalpha() or values.is_plain(value) or is_setting(each.name)
+                is_plain = value.isalpha() or values.is_plain(value) or assigned.is_setting(each.name)
                 if len(each.name) > 1 and not is_plain and len(self._variables) < 1_000:
                     self._variables.setdefault(each.name, set()).add(value)
-            self._likely = likely(self._variables)
+            self._likely = texts.likely(self._variables)
         if not self._variables:
             return
         lengths = {*map(len, self._variables)}

@@ -19,10 +19,8 @@ from msgspec.structs import replace
 
 from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import values
-from codingagent.secrets.assigned import is_setting
+from codingagent.secrets import assigned, files, values
 from codingagent.secrets.detect import Secret, find_secrets
-from codingagent.secrets.files import Copies, variables_in
 from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, likely, places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -96,10 +94,10 @@ class Vault:
     """The values of one session and their names; without a key no secrets are searched for."""
 
     def __init__(
-        self, key: bytes = b"", entries: Iterable[HiddenValue] = (), copies: Copies | None = None
+        self, key: bytes = b"", entries: Iterable[HiddenValue] = (), copies: files.Copies | None = None
     ) -> None:
         self.key, self.hides = key, bool(key)
-        self.copies = copies or Copies()
+        self.copies = copies or files.Copies()
         self.is_secret_file = self.copies.is_secret_file
         self.wishes = Wishes()
         self.is_changed = False
@@ -278,11 +276,11 @@ class Vault:
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
-            for variable in variables_in(text) if form else ():
+            for variable in files.variables_in(text) if form else ():
                 name, first, last = variable.name, variable.start, variable.end
                 value = text[first:last]
                 is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
-                is_known = is_setting(name) and not values.is_random(value)
+                is_known = assigned.is_setting(name) and not values.is_random(value)
                 found.append(Secret(first, last, "VALUE", not (is_place or is_known)))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model import journal_entries as entries
+from codingagent.model import paths, plain_text
 from codingagent.model import settings as settings_
-from codingagent.model.paths import HOME_MARK
-from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
 from codingagent.storage import settings_file
@@ -22,11 +21,10 @@ from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.settings_file import read_toml
+from codingagent.workspace import path_walk, sharing
 from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.own_code import state_folder
-from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.real_paths import resolved
-from codingagent.workspace.sharing import retried
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
@@ -113,7 +111,7 @@ def settings_for(
 def is_registered(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
+        return sharing.retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
     except (OSError, ValueError):
         return False
 
@@ -121,14 +119,14 @@ def is_registered(home: Path) -> bool:
 def register(home: Path) -> None:
     """Register a home. If the registry can't be written, the home must be named each time."""
     with contextlib.suppress(OSError):
-        token = home / "sessions" / HOME_MARK
+        token = home / "sessions" / paths.HOME_MARK
         if not token.exists():
             token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
         entry = registry_entry(home)
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
         temporary.write_text(_identity(home), "utf-8")
-        retried(lambda: os.replace(temporary, entry))
+        sharing.retried(lambda: os.replace(temporary, entry))
 
 
 def registry_entry(home: Path) -> Path:
@@ -139,7 +137,7 @@ def registry_entry(home: Path) -> Path:
 def _identity(home: Path) -> str:
     # An inode alone may recur for a new folder in place of a removed one. A disk's own number does not
     # stay: it is another after a restart of macOS, and to Python 3.12 on Windows.
-    token = home / "sessions" / HOME_MARK
+    token = home / "sessions" / paths.HOME_MARK
     is_own = token.is_file() and not token.is_symlink()
     secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
     return f":{home.stat().st_ino} {resolved(home)} {secret}\n"
@@ -342,7 +340,7 @@ def workspaces_of(home: Path) -> list[Path]:
                 first = next(where.records(folder.name), None)
                 if isinstance(first, entries.SessionStarted | entries.RunStarted):
                     found.add(Path(first.workspace))
-    return [each for each in found if not is_too_much(resolved(each))]
+    return [each for each in found if not path_walk.is_too_much(resolved(each))]
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:
@@ -399,7 +397,7 @@ _TASK_CHARACTERS = 60
 
 def told_as(session: Session) -> str:
     """Return how messages name a session: its id and its name, or the beginning of its task."""
-    return f"{session.session_id} ({one_line(session.name or session.task, _TASK_CHARACTERS)})"
+    return f"{session.session_id} ({plain_text.one_line(session.name or session.task, _TASK_CHARACTERS)})"
 
 
 def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session:
@@ -412,7 +410,7 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
         raise UsageError("nothing waits for approval here; `codingagent list` shows all sessions")
     if len(found) > 1:
         subjects = {each.session_id: each.asked.question.subject for each in found if each.asked}
-        named = [f"{name} ({one_line(what, _TASK_CHARACTERS)})" for name, what in subjects.items()]
+        named = [f"{name} ({plain_text.one_line(what, _TASK_CHARACTERS)})" for name, what in subjects.items()]
         raise UsageError(f"{len(found)} wait for approval; name one of: {', '.join(named)}")
     return found[0]
 

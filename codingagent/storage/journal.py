@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
-from codingagent.model.events import FileRequested, succeeded
+from codingagent.model import events, patterns, session_fold
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     Record,
@@ -24,9 +24,7 @@ from codingagent.model.journal_entries import (
     is_run_id,
     is_session_id,
 )
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.results import result_of
-from codingagent.model.session_fold import advance, fold, replay
 from codingagent.model.session_state import AppendList, Session
 from codingagent.storage import atomic_write
 from codingagent.workspace.sharing import retried, sync
@@ -35,14 +33,14 @@ Tell: TypeAlias = Callable[[Record, Session], object]
 
 # How lines begin of operations that began, half of a journal, and of those that did well on a file.
 _BEGUN = b'{"kind":"operation_started",'
-_DULL = lazy_pattern(rb'\{"kind":"operation_ended","index":\d+,"event":\{"kind":"f(?:ile|older)_')
+_DULL = patterns.lazy_pattern(rb'\{"kind":"operation_ended","index":\d+,"event":\{"kind":"f(?:ile|older)_')
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
-_NEWER = lazy_pattern(r"Invalid (enum )?value '")
+_NEWER = patterns.lazy_pattern(r"Invalid (enum )?value '")
 
 
 def document(session: Session) -> dict[str, object]:
     """Return the session as the content of `sessions/{id}.json` (specification 003, session state)."""
-    requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
+    requested = [path for e in session.results if isinstance(e, events.FileRequested) for path in e.paths]
     results = ((event, *result_of(event)) for event in session.results)
     named = {"name": session.name} if session.name else {}
     return {
@@ -57,7 +55,7 @@ def document(session: Session) -> dict[str, object]:
             {
                 "commandType": event.kind,
                 "summary": words,
-                "success": succeeded(event),
+                "success": events.succeeded(event),
                 "output": "\n".join((output, *event.notes)).strip("\n"),
             }
             for event, words, output in results
@@ -109,7 +107,7 @@ class Sessions:
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
         with _folding(self._path(session_id)):
-            session = replay(self.records(session_id))
+            session = session_fold.replay(self.records(session_id))
         if session is None:
             raise _empty(self._path(session_id))
         return session
@@ -138,7 +136,7 @@ class Sessions:
                     session = replace(session, results=AppendList(results))
                 left_out, run = left_out + run, int(is_dull)
                 record = _record(path, number, line)
-                session = advance(session, record)
+                session = session_fold.advance(session, record)
                 if not is_dull:
                     nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
                     few = replace(session, **nothing, touched=frozenset())
@@ -305,7 +303,7 @@ class SessionLog:
     def record(self, record: Record) -> None:
         """Append a record, update the state, and tell; if it can't be written, the state is unchanged."""
         # Fold first: a record that can't follow must not be written, or the journal is damaged for good.
-        after = fold(self.session, record)
+        after = session_fold.fold(self.session, record)
         if self._journal is not None:
             self._journal.append(record)
         self.session = after
@@ -318,7 +316,7 @@ class SessionLog:
         """Take in the records of another process; return each with the state after it."""
         found: list[tuple[Record, Session]] = []
         for record in () if self._journal is None else self._journal.read_on():
-            self.session = fold(self.session, record)
+            self.session = session_fold.fold(self.session, record)
             found.append((record, self.session))
         return found
 

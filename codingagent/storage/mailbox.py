@@ -133,7 +133,7 @@ class Mailbox:
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
     def keep(self, data: bytes, session_id: str, sequence: int, end: str) -> str:
-        """Write an answer that was never in the inbox to `processed/`; return its name, which ends in `end`."""
+        """Write an answer that was not in the inbox to `processed/`; return its name, which ends in `end`."""
         name = f"{_stem(session_id, sequence)}{end}"
         with disk_errors(f"{self.processed} can't be made"):
             self.processed.mkdir(exist_ok=True)

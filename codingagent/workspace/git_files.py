@@ -24,10 +24,8 @@ from msgspec import Struct, field
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern, text_at
-from codingagent.workspace.dirfd import composed, walk_names
+from codingagent.workspace import dirfd, real_paths, sharing
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
-from codingagent.workspace.real_paths import resolved
-from codingagent.workspace.sharing import retried
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
@@ -253,7 +251,7 @@ class _Asking(Struct, frozen=True):
             except GitError:
                 if not directory.index.exists():
                     raise
-                retried(directory.index.unlink)
+                sharing.retried(directory.index.unlink)
                 unread = "it is in two parts, or not as git writes it"
                 nested = self._listed(prefix, directory, has_modules=False)
             if unread:
@@ -312,7 +310,7 @@ class _Directory(Struct, frozen=True):
         """Write the directory; return whether submodules are tracked, and why the index is not read."""
         for name in ("objects", "refs", "info"):
             (self.path / name).mkdir(exist_ok=True)
-        retried(lambda: self.index.unlink(missing_ok=True))
+        sharing.retried(lambda: self.index.unlink(missing_ok=True))
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         index = b"" if repository is None else repository.index()
@@ -381,9 +379,9 @@ def fields(data: bytes) -> list[bytes]:
 
 def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     """Return the paths of those folders that are below a root, relative to it."""
-    real = resolved(root)
-    places = (each for each in map(resolved, folders) if real in each.parents)
-    return tuple(composed(each.relative_to(real).as_posix()) for each in places)
+    real = real_paths.resolved(root)
+    places = (each for each in map(real_paths.resolved, folders) if real in each.parents)
+    return tuple(dirfd.composed(each.relative_to(real).as_posix()) for each in places)
 
 
 def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
@@ -391,7 +389,7 @@ def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
     if sys.platform != "win32":
         # git looks into ignore files and into nested repositories.
         pipes: list[str] = []
-        for folder, _, names in walk_names(os.fspath(root)) if root else ():
+        for folder, _, names in dirfd.walk_names(os.fspath(root)) if root else ():
             obeyed = {".gitignore", ".gitattributes"}.intersection(names)
             for name in names if f"{os.sep}.git" in folder else obeyed:
                 with contextlib.suppress(OSError):

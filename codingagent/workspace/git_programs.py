@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from codingagent.model.patterns import alternatives, lazy_pattern, sections, words
-from codingagent.workspace.git_repository import repository_of, text_of
-from codingagent.workspace.programs import clean_variables, persons_variables
-from codingagent.workspace.real_paths import from_root, resolved, with_slashes
+from codingagent.workspace import git_repository, programs, real_paths
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Git
@@ -90,7 +88,7 @@ class GitProgram(NamedTuple):
 
 def git_variables(*outside: Path, trusts_all: bool = False) -> dict[str, str]:
     """Return the variables with which the person's git runs: clean ones, unless all are trusted."""
-    every = persons_variables() if trusts_all else clean_variables(*outside)
+    every = programs.persons_variables() if trusts_all else programs.clean_variables(*outside)
     return {name: value for name, value in every.items() if name not in _LOCAL}
 
 
@@ -104,10 +102,10 @@ def programs_of(root: Path, git: "Git | None") -> Iterator[GitProgram]:
     """Yield what git runs or obeys in the repository around a folder; nothing without one."""
     if git is None:
         return
-    with repository_of(root) as found:
+    with git_repository.repository_of(root) as found:
         if found is None:
             return
-    root = resolved(root)
+    root = real_paths.resolved(root)
     top = root.parents[len(found.names) - 1] if found.names else root
     search, hooks = _Search(root, top), os.path.join(top, found.common, "hooks")
     variables = git_variables(root, top)
@@ -148,8 +146,8 @@ def _settings(top: Path, git: "Git", variables: Mapping[str, str]) -> Iterator[t
     [done] = together(top, partial(git.run, argv, variables, b""))
     told = done.stdout.split(b"\0")
     for origin, entry in zip(told[::2], told[1::2], strict=False):
-        kind, _, file = text_of(origin).partition(":")
-        key, _, value = text_of(entry).partition("\n")
+        kind, _, file = git_repository.text_of(origin).partition(":")
+        key, _, value = git_repository.text_of(entry).partition("\n")
         yield file if kind == "file" else os.devnull, key, value
 
 
@@ -202,7 +200,7 @@ class _Search:
 
     def _inside(self, place: str) -> Iterator[tuple[str, str]]:
         for each in dict.fromkeys((place, os.path.realpath(place))):
-            path = with_slashes(from_root(each, self._root))
+            path = real_paths.with_slashes(real_paths.from_root(each, self._root))
             if path != "." and not path.startswith("..") and ".git" not in path.split("/"):
                 yield path, each
 

@@ -12,9 +12,7 @@ from pathlib import Path
 
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
-from codingagent.workspace import dirfd
-from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import distrust
+from codingagent.workspace import dirfd, own_code, programs
 from codingagent.workspace.real_paths import below, plain_target, resolved, root_of
 
 # System folders are not projects.
@@ -51,8 +49,8 @@ class PathWalk:
         self._folder = open_folder(self.root)
         self._hidden = dirfd.hidden_identities(hidden, self._folder)
         if not is_too_much(self.root):
-            distrust(self.root)
-        self._kept = frozenset(map(dirfd.file_id, own_code_in(self.root).kept))
+            programs.distrust(self.root)
+        self._kept = frozenset(map(dirfd.file_id, own_code.own_code_in(self.root).kept))
 
     def close(self) -> None:
         self._folder.close()

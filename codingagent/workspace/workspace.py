@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.errors import OperationError, WorkError
-from codingagent.model import paths
-from codingagent.model.encoding import FileText, decode_file
+from codingagent.model import encoding, paths, patterns
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen, digest_of
-from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Listing
-from codingagent.workspace import dirfd
-from codingagent.workspace.path_walk import PathWalk
+from codingagent.workspace import dirfd, path_walk
 
 if TYPE_CHECKING:
     from configparser import ConfigParser
@@ -38,7 +35,7 @@ _ENTRIES_LIMIT = 200_000
 _CHANGED = "File {} was changed by something else meanwhile; nothing was"
 # Enough to know the habits of a folder.
 _NEIGHBOURS, _NEIGHBOUR_BYTES = 30, 200_000
-_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = patterns.lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
 _GLOBS = 100
 # Deeper folders are not looked into for an .editorconfig.
 _DEPTH = 100
@@ -48,7 +45,7 @@ _ENDS = frozenset({"eol=lf", "eol=crlf"})
 _EOL = _ENDS | {"-text", "binary"}
 
 
-class Workspace(PathWalk):
+class Workspace(path_walk.PathWalk):
     """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None."""
 
     def __init__(
@@ -68,7 +65,7 @@ class Workspace(PathWalk):
         self._told_above = dict[str, bytes | None]()
         self._habits = dict[tuple[str, str], tuple[str, str]]()
         # The text read last is kept: it is often asked for again.
-        self._last: tuple[str, bytes, FileText | None] = ("", b"", None)
+        self._last: tuple[str, bytes, encoding.FileText | None] = ("", b"", None)
 
     def check(self) -> None:
         """Check that the root is there, and forget what its files told: others may have changed it.
@@ -135,11 +132,11 @@ class Workspace(PathWalk):
                         elif found is not None and stat.S_ISREG(found.st_mode):
                             yield path, dirfd.read_regular(place, found, READ_LIMIT_BYTES)[0]
 
-    def text(self, path: str, data: bytes) -> FileText | None:
+    def text(self, path: str, data: bytes) -> encoding.FileText | None:
         """Return the text of a file with these bytes; None: it is no text."""
         if self._last[:2] != (path, data):
             charset = lambda: self._told(path, "charset")  # noqa: E731
-            found = decode_file(data, charset, lambda: self._neighbours(path))
+            found = encoding.decode_file(data, charset, lambda: self._neighbours(path))
             self._last = path, data, found
         return self._last[2]
 

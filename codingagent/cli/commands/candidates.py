@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codingagent.cli import output, shared_session
 from codingagent.cli.commands.common import home_of, opened, waiting_of
 from codingagent.cli.commands.options import Json, SessionOptions, option, with_options
-from codingagent.cli.output import screen_for
-from codingagent.cli.plain_output import Screen
-from codingagent.cli.shared_session import announce, locked
 from codingagent.errors import UsageError
 from codingagent.storage.mailbox import read_bounded
 
 if TYPE_CHECKING:
-    from codingagent.cli.shared_session import SharedSession
+    from codingagent.cli.plain_output import Screen
 
 app = typer.Typer()
 
@@ -25,12 +23,12 @@ app = typer.Typer()
 @contextlib.contextmanager
 def _at_work(
     context: typer.Context, given: SessionOptions, *, json: bool
-) -> "Iterator[tuple[Screen, SharedSession]]":
+) -> Iterator[tuple["Screen", shared_session.SharedSession]]:
     """Yield the screen, and the session whose request waits."""
     home = home_of(context)
     with (
-        screen_for(json) as screen,
-        locked(home, screen.remark),
+        output.screen_for(json) as screen,
+        shared_session.locked(home, screen.remark),
         opened(home, waiting_of(home), screen, given) as shared,
     ):
         yield screen, shared
@@ -91,4 +89,4 @@ def _take(
             raise UsageError(f"not one candidate is green, but {len(green)}; name one")
         shared.doing(partial(conversation.take_candidate, green[0]))
         if not conversation.session.is_complete:
-            announce(conversation)
+            shared_session.announce(conversation)

@@ -9,14 +9,12 @@ from typing import Annotated
 
 import typer
 
-from codingagent.cli import plain_output, stdio, tables
+from codingagent.cli import output, plain_output, stdio, tables
 from codingagent.cli.commands.common import home_of, trusted_home
 from codingagent.cli.commands.options import Json, option
-from codingagent.cli.output import fail, screen_for
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
+from codingagent.model import plain_text, session_state
 from codingagent.model.journal_entries import SessionClosed, SessionRenamed, is_session_id
-from codingagent.model.plain_text import one_line
-from codingagent.model.session_state import Phase, Session
 from codingagent.process.select_sandbox import forget_layer_of, seen_folders
 from codingagent.storage import atomic_write, clock, homes, journal, lock
 from codingagent.storage.homes import Home, told_as
@@ -33,17 +31,17 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
     """End a session whose task is not done: its answers are no longer applied. `say` reopens it."""
     home = home_of(context)
     if not session:
-        found = [each for each in homes.all_sessions(home, fail) if not each.is_complete]
+        found = [each for each in homes.all_sessions(home, output.fail) if not each.is_complete]
         if len(found) != 1:
             named = f"{len(found)} are open; name one of: {', '.join(map(told_as, found))}"
             raise UsageError(named if found else "no session is open: nothing was closed")
         session = found[0].session_id
-    with screen_for(json) as screen, home.lock.held(screen.remark):
+    with output.screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         if state.is_complete:
             raise UsageError(f"session {told_as(state)} is done already")
-        if state.phase not in (Phase.AWAITING_ANSWER, Phase.REQUEST_DUE):
-            waits = state.phase is Phase.AWAITING_APPROVAL
+        if state.phase not in (session_state.Phase.AWAITING_ANSWER, session_state.Phase.REQUEST_DUE):
+            waits = state.phase is session_state.Phase.AWAITING_APPROVAL
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
             raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
         _record(home, state, SessionClosed(clock.now()))
@@ -53,7 +51,7 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
         )
 
 
-def _record(home: Home, state: Session, record: SessionClosed | SessionRenamed) -> None:
+def _record(home: Home, state: session_state.Session, record: SessionClosed | SessionRenamed) -> None:
     with contextlib.closing(journal.SessionLog(home.sessions.open(state.session_id), state)) as log:
         log.record(record)
         log.sync()
@@ -66,8 +64,8 @@ def _rename(
 ) -> None:
     """Name a session: lists show the name in place of the task."""
     home = home_of(context)
-    name = one_line(" ".join(name.split()), 60)
-    with screen_for(json) as screen, home.lock.held(screen.remark):
+    name = plain_text.one_line(" ".join(name.split()), 60)
+    with output.screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         _record(home, state, SessionRenamed(name, clock.now()))
         screen.remark(f"session {session} is called {name}" if name else f"{session} has no name")
@@ -82,7 +80,7 @@ def _delete(
 ) -> None:
     """Delete a session with its undo history, secrets, requests and answers. The workspace stays."""
     home = home_of(context)
-    with screen_for(json) as screen, home.lock.held(screen.remark):
+    with output.screen_for(json) as screen, home.lock.held(screen.remark):
         # A damaged journal can be deleted too, and what an interrupted deletion left.
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong

@@ -6,11 +6,8 @@ from typing import Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from codingagent.cli.commands.common import home_of, latest_of
-from codingagent.cli.commands.options import Json, option
-from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_living, is_terminal
-from codingagent.cli.task_input import read_words
+from codingagent.cli import plain_output, stdio, task_input
+from codingagent.cli.commands import common, options
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import as_typed
@@ -25,20 +22,20 @@ _NEXT = "this applies from the next request on; codingagent refresh rewrites the
 @app.command(epilog="Example: codingagent secrets allow .env", name="secrets")
 def _secrets(
     context: typer.Context,
-    action: Annotated[Literal["list", "allow", "hide", "show"], option("action")] = "list",
-    what: Annotated[str, option("what")] = "",
-    session: Annotated[str | None, option("of secrets")] = None,
-    json: Json = False,
+    action: Annotated[Literal["list", "allow", "hide", "show"], options.option("action")] = "list",
+    what: Annotated[str, options.option("what")] = "",
+    session: Annotated[str | None, options.option("of secrets")] = None,
+    json: options.Json = False,
 ) -> None:
     """List the secrets that requests replace; allow (send) one, hide a text, or show a value."""
-    home = home_of(context)
-    state = latest_of(home) if session is None else home.load(session)
+    home = common.home_of(context)
+    state = common.latest_of(home) if session is None else home.load(session)
     file = vault_file_of(home.sessions.folder, state)
     held = list(file.load().by_name.values())
     if action == "list":
         _list(held, json=json)
         return
-    what = read_words([what], None, edit=False, may_be_empty=True)
+    what = task_input.read_words([what], None, edit=False, may_be_empty=True)
     if not what:
         needed = "text, placeholder" if action == "hide" else "placeholder"
         raise UsageError(f"secrets {action} needs a {needed} or file; `codingagent secrets` lists them")
@@ -74,7 +71,7 @@ def _list(held: list[HiddenValue], *, json: bool) -> None:
         if json:
             about = {"name": each.name, "kind": each.kind, "allowed": each.is_allowed}
             places = [{"path": path, "line": line} for path, line in each.places.items()]
-            write_json_line(sys.stdout, {**about, "places": places})
+            plain_output.write_json_line(sys.stdout, {**about, "places": places})
             continue
         where = ", ".join(f"{shown(path)} line {line}" for path, line in each.places.items())
         allowed = "  (allowed)" if each.is_allowed else ""
@@ -86,7 +83,7 @@ def _show(held: list[HiddenValue], name: str) -> None:
     found = next((each.value for each in held if each.name == name), None)
     if found is None:
         raise UsageError(f"'{shown(name)}' names no hidden secret; `codingagent secrets` lists them")
-    if not (is_living(sys.stdout) and is_terminal(sys.stdin)):
+    if not (stdio.is_living(sys.stdout) and stdio.is_terminal(sys.stdin)):
         raise UsageError("a value is shown on a terminal only")
     sys.stdout.write(f"show the value of {name} here? [y/N] ")
     sys.stdout.flush()

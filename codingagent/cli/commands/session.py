@@ -19,10 +19,8 @@ from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.journal_entries import CommitMade, UndoBegan, is_run_id, is_session_id
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Phase, Session
-from codingagent.storage import homes
+from codingagent.storage import homes, lock, mailbox
 from codingagent.storage.homes import Home
-from codingagent.storage.lock import is_held
-from codingagent.storage.mailbox import read_bounded
 from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
 
     state = home.sessions.load(name) if name else latest_of(home)
     # Nobody may ever write to one.
-    if (data := None if file.is_fifo() else read_bounded(file, UsageError)) is None:
+    if (data := None if file.is_fifo() else mailbox.read_bounded(file, UsageError)) is None:
         raise UsageError(f"{file} is too large to be an answer, or a pipe; name another file")
     with (
         screen_for(json) as screen,
@@ -336,7 +334,7 @@ def _answer_session(
         with opened(home, state, screen, given) as shared:
             shared.conversation.answer(operation_id, answer)
             shared.go_on()
-            if screen.keyboard() is not None and not is_held(home.waiting_path(session)):
+            if screen.keyboard() is not None and not lock.is_held(home.waiting_path(session)):
                 from codingagent.cli.commands.waiting import follow
 
                 follow(shared, home, screen, given)

@@ -22,9 +22,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import OperationError, UsageError, WorkError
-from codingagent.model import journal_entries, plain_text, session_state
-from codingagent.model.events import CommandRan
-from codingagent.model.operations import RunCommand
+from codingagent.model import events, journal_entries, operations, plain_text, session_state
 from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.storage import settings_file
 from codingagent.storage.clock import now
@@ -354,7 +352,7 @@ class Entered(Struct):
         from codingagent.agent import run_command
         from codingagent.agent.plan import OperationRequest, Plan
 
-        context, operation = self._shared.work.context, RunCommand(command)
+        context, operation = self._shared.work.context, operations.RunCommand(command)
         self._shared.conversation.check.wait(lambda: False)
         try:
             plan = run_command.plan(context, OperationRequest(0, operation), operation)
@@ -365,7 +363,7 @@ class Entered(Struct):
             self._screen.remark(f"{command} was stopped")
             return
         self._screen.record(journal_entries.OperationEnded(0, ran, now()), self._shared.work.requests.session)
-        if isinstance(ran, CommandRan):
+        if isinstance(ran, events.CommandRan):
             sys.stdout.write(ran.output)
             told = f"`{command}` of mine, exit code {ran.exit_code}, printed:\n{ran.output}".rstrip()
             if self._choice("send this to the chat with the next request?", ("yes", "no")) == 0:

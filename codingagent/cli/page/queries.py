@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from codingagent.agent import downloads
-from codingagent.agent.answers import objection
+from codingagent.agent import answers, downloads, uncommitted
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
-from codingagent.agent.uncommitted import work_since_commit
-from codingagent.checkpoints import undo
-from codingagent.checkpoints.checkpointer import git_for
+from codingagent.checkpoints import checkpointer, undo
 from codingagent.cli.page.view import DiffView, beside_in, files_of
 from codingagent.cli.page.workers import run
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import documents, paths
-from codingagent.model.encoding import typed_text
+from codingagent.model import documents, encoding, journal_entries, paths, plain_text
 from codingagent.model.events import FolderEntry
-from codingagent.model.journal_entries import AnswerTaken
-from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
@@ -80,7 +74,7 @@ class PageState:
 @contextlib.contextmanager
 def _workspace(home: PageState | Home, root: Any) -> Iterator[Workspace]:
     hidden = own_folders(home.root, root)
-    with contextlib.closing(Workspace(root, hidden, git=partial(git_for, root))) as found:
+    with contextlib.closing(Workspace(root, hidden, git=partial(checkpointer.git_for, root))) as found:
         yield found
 
 
@@ -146,26 +140,28 @@ def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
     session, mailbox = home.sessions.load(session_id), home.mailbox
     turn = _number(query, session.sequence)
     if "answer" in query:
-        taken = (each for each in home.records(session_id) if isinstance(each, AnswerTaken))
+        taken = (each for each in home.records(session_id) if isinstance(each, journal_entries.AnswerTaken))
         name = next((each.name for each in taken if each.sequence == turn), "")
         data = mailbox.read_taken(name) if name else None
         if data is None:
             raise UsageError(f"the answer of turn {turn} is not there any more")
-        return on_screen(secrecy_of(home.sessions.folder, session).hide(typed_text(data, "replace")))
+        return plain_text.on_screen(
+            secrecy_of(home.sessions.folder, session).hide(encoding.typed_text(data, "replace"))
+        )
     short, whole = mailbox.short_path(session_id, turn), mailbox.outbox_path(session_id, turn)
     path = whole if "whole" in query or not short.exists() else short
     try:
         text = path.read_text("utf-8")
     except OSError as fault:
         raise UsageError(f"request {turn} is not there any more") from fault
-    return on_screen(text) if "show" in query else text  # what is copied stays as it is
+    return plain_text.on_screen(text) if "show" in query else text  # what is copied stays as it is
 
 
 def turn(home: Home, session_id: str, number: int) -> list[DiffView]:
     """Return what a turn changed, or for 0 all since the last commit, by files, without the secrets in it."""
     session = home.sessions.load(session_id)
     with undo.history_of(home, session) as (checkpoints, found):
-        steps = found if number else work_since_commit(home.records(session_id), bool).steps
+        steps = found if number else uncommitted.work_since_commit(home.records(session_id), bool).steps
         _, before, after, touched = undo.changed_in(checkpoints, steps, number or None)
         text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
     secrecy = secrecy_of(home.sessions.folder, session)
@@ -256,13 +252,13 @@ def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], 
 
 def refuse_other(data: bytes, session: Session) -> None:
     """Refuse (UsageError) an answer to another session or request, and the last one again."""
-    if reason := objection(data, session):
+    if reason := answers.objection(data, session):
         raise UsageError(f"{reason}: nothing was done")
 
 
 def looks_like_answer(data: bytes, session: Session) -> bool:
     """Return whether a text says that it answers the session, or asks for something and names no other."""
-    text = tag_blocks.fold_line_ends(typed_text(data, "replace"))
+    text = tag_blocks.fold_line_ends(encoding.typed_text(data, "replace"))
     header = transcript.last_header(text)
     if header is not None:
         return header.session == session.session_id

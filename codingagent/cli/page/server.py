@@ -21,20 +21,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
-from codingagent.cli.page import queries
-from codingagent.cli.page.access import Walls, config_of
+from codingagent.cli.page import access, queries
 from codingagent.cli.page.queries import PageState, Tried
 from codingagent.cli.page.view import SessionView, Story, files_of, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import is_session_id
-from codingagent.model.observations import digest_of
-from codingagent.model.plain_text import on_screen
+from codingagent.model import journal_entries, observations, plain_text
 from codingagent.model.session_state import Session
-from codingagent.storage.clock import now
+from codingagent.storage import clock, lock, mailbox
 from codingagent.storage.homes import Home
-from codingagent.storage.lock import is_held
-from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 _HERE = Path(__file__).parent
 
@@ -186,7 +181,7 @@ class Page:
     def _stamp(self, home: Home, session_id: str) -> str:
         """Return what changes when there may be something new to see of a session."""
         found, worker = home.sessions.journal_path(session_id).stat(), self._worker(session_id)
-        is_waited_for = is_held(home.waiting_path(session_id))
+        is_waited_for = lock.is_held(home.waiting_path(session_id))
         return f"{found.st_size}-{found.st_mtime_ns}-{is_waited_for}-{worker.version}"
 
     async def _events(self, request: Request) -> Response:
@@ -271,7 +266,7 @@ class Page:
         if "stop" in form:
             return self.html("tried.html", told="stopped")
         self._trying = asyncio.create_task(queries.tried(self.desk, form.get("check", "")))
-        return self.html("tried.html", begun=now())
+        return self.html("tried.html", begun=clock.now())
 
     async def _tried(self, _: Request) -> Response:
         """Say how it ended, once it has."""
@@ -287,7 +282,7 @@ class Page:
         session = await in_thread(self._stories[session_id].state, home, session_id)
         if digest := query.get("reviewed"):
             _, data, _ = self._reviewed.get(session_id, (0, b"", ""))
-            if digest_of(data) != digest:
+            if observations.digest_of(data) != digest:
                 raise UsageError("another answer is looked at by now: give this one again")
         else:
             data = await in_thread(self._given_in, session, query, await request.body())
@@ -326,7 +321,7 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
-        html = await run_in_threadpool(self._plan, session.sequence, digest_of(data), plan)
+        html = await run_in_threadpool(self._plan, session.sequence, observations.digest_of(data), plan)
         self._reviewed[session_id] = session.sequence, data, bytes(html.body).decode()
         return html
 
@@ -409,7 +404,7 @@ class Page:
         worker = self._worker(session.session_id)
         is_free = not (worker.is_running or worker.is_stopped or worker.fault)
         is_free = is_free and session.is_awaiting_answer
-        if is_free and not is_held(home.waiting_path(session.session_id)):
+        if is_free and not lock.is_held(home.waiting_path(session.session_id)):
             # A session that is closed meanwhile stays so.
             await worker.begin("resume", session.session_id, "--json", "--unless-done")
 
@@ -423,7 +418,7 @@ class Page:
 
     def _named(self, request: Request) -> tuple[Home, str]:
         home, session_id = self.desk.home(), request.path_params["id"]
-        if home is None or not is_session_id(session_id):
+        if home is None or not journal_entries.is_session_id(session_id):
             raise UsageError(f"there is no session '{session_id}' here")
         home.sessions.journal_path(session_id)
         return home, session_id
@@ -431,7 +426,7 @@ class Page:
 
 def _shown(value: object) -> object:
     """Return a text as the page shows it: what controls the display, or its direction, is made visible."""
-    return on_screen(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return plain_text.on_screen(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _event(html: str) -> str:
@@ -481,7 +476,7 @@ def serve(desk: PageState, listening: socket.socket, opened: Callable[[str], Non
 
     handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), failed)
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
-    limits = dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
-    walls = Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
+    limits = dict.fromkeys(("answer", "review"), mailbox.REPLY_LIMIT_BYTES)
+    walls = access.Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(config_of(walls), page, partial(opened, walls.entrance)).run([listening])
+        _Server(access.config_of(walls), page, partial(opened, walls.entrance)).run([listening])

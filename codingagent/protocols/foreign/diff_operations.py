@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from codingagent.errors import OperationError
-from codingagent.model import paths
-from codingagent.model.chat_damage import BodyEvidence
+from codingagent.model import chat_damage, paths, plain_text
 from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, MoveFile
-from codingagent.model.plain_text import Note, joined
 from codingagent.protocols.foreign.diffs import NO_FILE, Asked, DiffPart, FileDiff, path_of
 from codingagent.protocols.foreign.file_names import Files, Name, ambiguous
 
@@ -105,9 +103,9 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
         how = "begin each of its lines with +"
         raise OperationError("a new file with lines that are not added", advice=f"; {how}")
     # Empty lines that lost their "+": a new file has no other kind.
-    text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
+    text = "\n".join(hunk.new) if hunk.new_open else plain_text.joined(hunk.new)
     is_exact = hunk.is_counted and hunk.is_verbatim
-    arrival = None if is_exact else BodyEvidence(in_code=hunk.is_verbatim)
+    arrival = None if is_exact else chat_damage.BodyEvidence(in_code=hunk.is_verbatim)
     return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 
@@ -133,7 +131,7 @@ def _check_kind(difference: FileDiff, path: str) -> tuple[str, ...]:
     how = f"; send [RUN_COMMAND]{command}[/RUN_COMMAND]"
     if changed is not None and not difference.hunks and difference.says("rename from ") is None:
         raise OperationError(f"it changes {change}", advice=how)
-    return (Note(f"it also changes {change}", how),)
+    return (plain_text.Note(f"it also changes {change}", how),)
 
 
 # --- paths -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import paths
+from codingagent.model import paths, patterns, plain_text
 from codingagent.model.chat_damage import UNHARMED, BodyEvidence, Channel
 from codingagent.model.operations import (
     CreateFile,
@@ -24,10 +24,7 @@ from codingagent.model.operations import (
     RunCommand,
     named,
 )
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import Note, some
-from codingagent.protocols.foreign.diff_operations import renaming
-from codingagent.protocols.foreign.diffs import Asked
+from codingagent.protocols.foreign import diff_operations, diffs
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import ForeignConsent, Problem, Reply, Step, finishes
 
@@ -88,12 +85,12 @@ class Items:
             notes.append(f"{left} more remarks are not shown")
         asides = []
         for (fact, how), lines in sorted(self._asides.items()):
-            at = f"line{'s' if len(lines) > 1 else ''} {some([*map(str, lines)], _SHOWN_LINES)}"
-            asides.append(Note(fact.format(at), how))
+            at = f"line{'s' if len(lines) > 1 else ''} {plain_text.some([*map(str, lines)], _SHOWN_LINES)}"
+            asides.append(plain_text.Note(fact.format(at), how))
         items = sorted(self._items, key=lambda item: item.line)
         return ForeignAnswer(tuple(items), tuple(notes), tuple(asides))
 
-    def take(self, kind: Kind, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
+    def take(self, kind: Kind, line: int, subject: str, read: Callable[[], diffs.Asked | None]) -> None:
         """Add the operations that `read` returns, or a problem if it refuses; None: nothing."""
         try:
             operations, notes = read() or ((), ())
@@ -197,7 +194,7 @@ class Items:
         shown = paths.shown(fits[0] if fits else old)
         if name.is_moved:
             if fits and new not in self._files:
-                self.refuse(Kind.RENAME, line, renaming(old, new, edited=False), new)
+                self.refuse(Kind.RENAME, line, diff_operations.renaming(old, new, edited=False), new)
         elif fits:
             advice = f'; send [DELETE_FILE path="{shown}"]'
             fault = OperationError(f"it says that '{shown}' is deleted", advice=advice)
@@ -207,7 +204,7 @@ class Items:
 
 
 # --- beside commands of ours ---------------------------------------------------------------------------
-_MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
+_MOVES = patterns.lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 
 
 def mixed(found: Reply, other: ForeignAnswer, foreign: ForeignConsent) -> Reply:
@@ -234,7 +231,7 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: ForeignConsent) -> Reply:
     if placed:
         what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
         beside = "in another format next to the operations"
-        notes.append(Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
+        notes.append(plain_text.Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
     kept = list(ours)
     # From the last on, so that no place moves before it is used.
     placed.sort(key=lambda each: each[:2])

@@ -14,10 +14,8 @@ from functools import partial
 
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
-from codingagent.model import paths
+from codingagent.model import paths, patterns, plain_text
 from codingagent.model.operations import Kind
-from codingagent.model.patterns import lazy_pattern, words
-from codingagent.model.plain_text import Note, blanks
 from codingagent.protocols.foreign import blocks, diff_operations, diffs
 from codingagent.protocols.foreign.blocks import Ending, Fence, Fences, Headings, only
 from codingagent.protocols.foreign.diffs import Asked, DiffPart, FileDiff
@@ -31,19 +29,18 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
-from codingagent.protocols.tags import tag_blocks
-from codingagent.protocols.tags.reply import BLOCK_LINE, Problem
+from codingagent.protocols.tags import reply, tag_blocks
 
 # Each is looked at for a file, and for its name in the lines above.
 _FENCES = 20_000
-_DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
+_DIFF_LANGUAGES = patterns.words("diff patch udiff unidiff git-diff")
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _MOVE = "*** Move to:"
 _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 _MARKS = {"*** Add File": ["new file mode"], "*** Delete File": ["deleted file mode"]}
 # Words of a line that may tell of a deletion or a renaming.
-_CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
+_CHANGE = patterns.lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
 def read(text: str, files: Collection[str]) -> ForeignAnswer:
@@ -53,7 +50,7 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
     """
     if (count := text.count("\n```")) > _FENCES:
         fact = f"The answer has {count} code fences: too many to be intended"
-        return ForeignAnswer((Problem(Kind.ANSWER, fact, 1, advice="; send operations"),), ())
+        return ForeignAnswer((reply.Problem(Kind.ANSWER, fact, 1, advice="; send operations"),), ())
     lines = tag_blocks.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
     return _AnswerReader(blocks.unwrapped(lines), Files(files)).run()
 
@@ -79,7 +76,7 @@ class _AnswerReader:
             if end is not None:
                 at = self._names.floor = end
                 continue
-            if line.startswith(BLOCK_LINE):
+            if line.startswith(reply.BLOCK_LINE):
                 self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
                 name = name_in(line, start, self._files)
@@ -214,7 +211,7 @@ class _AnswerReader:
                 " but not as the path of a whole file"
             )
             how = "; for one, write its path alone on the line above the fence, for a piece of one send"
-            self._items.note(Note(fact, f"{how} SEARCH/REPLACE"))
+            self._items.note(plain_text.Note(fact, f"{how} SEARCH/REPLACE"))
         elif start:
             self._items.pass_over(UNNAMED, line)
 
@@ -276,7 +273,7 @@ class _AnswerReader:
 
     def _take_edit(self, edit: MarkedEdit, fence: Fence | None) -> None:
         name = self._names.of_edit(edit, fence, self._items.run_name())
-        indent = blanks(self._lines[edit.start])
+        indent = plain_text.blanks(self._lines[edit.start])
         line = edit.start + 1
         try:
             found, way = blocks.replacement(edit, indent, fenced=fence is not None)

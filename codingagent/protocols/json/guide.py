@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 
-from codingagent.model import plain_text
-from codingagent.model.patterns import text_at
-from codingagent.model.results import without_end_tags
-from codingagent.model.session_state import Session
+from codingagent.model import patterns, plain_text, results, session_state
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
-from codingagent.protocols.json import wire
-from codingagent.protocols.json.messages import event_of
+from codingagent.protocols.json import messages, wire
 from codingagent.protocols.json.wire import Event, ShellEvent, to_json, type_of
 
-GUIDE = text_at(__file__.removesuffix("py") + "txt").strip()
+GUIDE = patterns.text_at(__file__.removesuffix("py") + "txt").strip()
 
 CONTINUE = (
     "Continue working on the task based on the events above. If the task is complete, send one message"
@@ -33,7 +29,7 @@ def dialect() -> Dialect:
     return Dialect(GUIDE, _results, CONTINUE, _reminder, "DONE:", type_of, TASK)
 
 
-def _reminder(session: Session) -> str:
+def _reminder(session: session_state.Session) -> str:
     return (
         'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
         f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
@@ -41,12 +37,12 @@ def _reminder(session: Session) -> str:
     )
 
 
-def _results(session: Session, room: int, is_short: bool) -> str:
+def _results(session: session_state.Session, room: int, is_short: bool) -> str:
     """Return the events of the last turn and notes; the first is the task, unless the chat has read it."""
     task = wire.UserMessageEvent(
         timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
-    events: list[Event] = [*[task] * (not is_short), *map(event_of, session.ends)]
+    events: list[Event] = [*[task] * (not is_short), *map(messages.event_of, session.ends)]
     known = len(events)
     notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
@@ -65,7 +61,7 @@ def _results(session: Session, room: int, is_short: bool) -> str:
     name = f"{session.session_id}-{session.sequence}"
     empty = wire.EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
     head = to_json(empty).removesuffix("]}")
-    said = "".join(f"Note: {without_end_tags(note)}\n" for note in notes)
+    said = "".join(f"Note: {results.without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
 
 

@@ -10,13 +10,9 @@ from msgspec import Struct
 
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import commands
-from codingagent.model.paths import shown
+from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural
-from codingagent.model.results import CUT_OFF
-from codingagent.protocols.tags import scanner, tag_blocks
-from codingagent.protocols.tags.block_repair import RepairedAnswer
+from codingagent.protocols.tags import block_repair, scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block
 
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
@@ -46,7 +42,7 @@ class Joined(Struct, frozen=True):
     lines: int
 
 
-def cut_of(mended: RepairedAnswer, block: Block, *, is_last: bool) -> str:
+def cut_of(mended: block_repair.RepairedAnswer, block: Block, *, is_last: bool) -> str:
     """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,
@@ -78,13 +74,14 @@ def opening_of(text: str, block: Block) -> str:
 def named(block: Block) -> str:
     """Return the name of a block in words: its command and its path."""
     path = dict(block.attributes).get("path")
-    return block.name if path is None else f"{block.name} '{shown(path)}'"
+    return block.name if path is None else f"{block.name} '{paths.shown(path)}'"
 
 
 def refusal(cut: str, block: Block) -> OperationError:
     """Return why a cut block is not used; its detail is the lines with which the model is to go on."""
     lines, again = cut.count("\n"), _overlap(cut.partition("\n")[2])
-    fact = f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
+    counted = f"{lines} {plain_text.plural(lines, 'line')}"
+    fact = f"{results.CUT_OFF} {named(block)}: {counted} arrived, nothing of it was used"
     advice = ". Send it again from its start"
     if again:
         advice = (

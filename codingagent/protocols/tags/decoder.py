@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations, paths
+from codingagent.model import chat_damage, citations, commands, paths, patterns
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
-from codingagent.model.commands import BY_TAG, HAS_BODY, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -22,21 +21,19 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair
-from codingagent.protocols.tags.tag_blocks import Block
+from codingagent.protocols.tags import block_repair, tag_blocks
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000
-_TOKEN = lazy_pattern(r"[A-Za-z0-9_.-]+")
+_TOKEN = patterns.lazy_pattern(r"[A-Za-z0-9_.-]+")
 # What stands beside a path in a sentence (`src/h.py (updated)`).
-_REMARK = lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\Z")
+_REMARK = patterns.lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\Z")
 
 
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: Block, arrival: BodyEvidence) -> None:
+    def __init__(self, block: tag_blocks.Block, arrival: BodyEvidence) -> None:
         self.tag = block.name
         self.body = block.body
         self._came = arrival
@@ -176,7 +173,7 @@ def _run_command(values: _Values) -> Operation:
     if "\0" in command:
         raise OperationError("The command has a NUL character", advice="; write it without")
     cwd = values.get("cwd")
-    timeout = values.number("timeout", TIMEOUT_LIMIT_S)
+    timeout = values.number("timeout", commands.TIMEOUT_LIMIT_S)
     return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
 
 
@@ -192,17 +189,17 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
 }
 
 
-def decode(block: Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
+def decode(block: tag_blocks.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Return the operation that a closed block asks for, and notes on how it was read."""
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])
     values = _Values(block, arrival)
     until = values.get("until")
-    if HAS_BODY[block.name] and until is not None and not _TOKEN.fullmatch(until):
+    if commands.HAS_BODY[block.name] and until is not None and not _TOKEN.fullmatch(until):
         how = "write letters, digits and -_. only"
         raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")
     operation = DECODE[block.name](values)
-    known = {attribute.name for attribute in BY_TAG[block.name].attributes}
+    known = {attribute.name for attribute in commands.BY_TAG[block.name].attributes}
     unknown = (paths.shown(name) for name in values.attributes if name not in known)
     notes = tuple(f"unknown attribute '{name}' was ignored" for name in unknown)
     return operation, notes + values.notes

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from codingagent.editing import body_rules, file_kinds, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, commands, paths
+from codingagent.model import chat_damage, commands, paths, plain_text, results, session_state
 from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import (
     AT_ONCE,
@@ -27,9 +27,6 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import Note, some
-from codingagent.model.results import CUT_OFF
-from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks, turns
 from codingagent.protocols.tags.block_repair import Arrivals, RepairedAnswer
 from codingagent.protocols.tags.continuation import SecondHalf
@@ -197,7 +194,7 @@ def read(text: str) -> Reply:
     late = (problem.fact for problem in missed if items and problem.line > items[-1].line)
     left = [*found.unread, *replaced, *late, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
-        fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
+        fact = _LEFT[0].format(plain_text.some(left, _UNUSED_LIMIT))
         items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
         unused = []
     if not found.blocks:
@@ -206,14 +203,14 @@ def read(text: str) -> Reply:
     notes = [*mended.notes, *found.notes, *replaced]
     if unused:
         last = "DONE" if done else "[END]"
-        notes.append(f"not executed, because it comes after {last}: {some(unused, _UNUSED_LIMIT)}")
+        notes.append(f"not executed, because it comes after {last}: {plain_text.some(unused, _UNUSED_LIMIT)}")
     if invented is not None:
         notes.append(
             f"line {invented[1]} of the answer imitates results; only this program writes them, so that"
             " text was ignored"
         )
     if found.header is not None and not found.ended and not done and not cut:
-        notes.append(Note(f"{CUT}: complete blocks were executed", "; send only the missing part"))
+        notes.append(plain_text.Note(f"{CUT}: complete blocks were executed", "; send only the missing part"))
     is_bare = not found.blocks
     if not (is_bare or found.ended or done):
         cut = cut or continuation.opening_of(mended.text, found.blocks[-1])
@@ -361,7 +358,7 @@ def _empty_boxes(text: str, labels: Iterable[re.Match[str]]) -> list[int]:
     return [at for at, is_sure in empty if is_sure or has_code]
 
 
-def objection(header: Header | None, session: Session, digest: str) -> str:
+def objection(header: Header | None, session: session_state.Session, digest: str) -> str:
     """Return why an answer is not this session's next one, or nothing."""
     if header is not None and header.session not in (None, session.session_id):
         return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
@@ -434,14 +431,14 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     behind = [f"{item.kind} at line {item.line}" for item in reply.items if item.line > half.line]
     does, name = "opens it again" if half.begins else "ends it", continuation.named(half.head)
     reason = (
-        f"{CUT_OFF} {name} before, and this answer {does} at line {half.line} without going on from"
+        f"{results.CUT_OFF} {name} before, and this answer {does} at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
     )
     again = f"; send {name} again from its start"
     if half.begins:
         again += ', with overwrite="true" if it starts in another way now'
     if behind:
-        reason += f", and what follows it was not executed: {some(behind, _UNUSED_LIMIT)}"
+        reason += f", and what follows it was not executed: {plain_text.some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
     items = (*before, Problem(Kind(half.head.name), reason, half.line, advice=again))
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))

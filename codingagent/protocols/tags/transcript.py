@@ -16,9 +16,7 @@ from codingagent.errors import UsageError
 from codingagent.model import commands
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt import guide
-from codingagent.protocols.tags import continuation, scanner
-from codingagent.protocols.tags.reply import Header, header_of
-from codingagent.protocols.tags.tag_blocks import Scan
+from codingagent.protocols.tags import continuation, reply, scanner, tag_blocks
 from codingagent.protocols.tags.turns import PERSON
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
@@ -54,7 +52,7 @@ class ReplyLine(NamedTuple):
     """A `[REPLY …]` line outside of all requests: where it begins, and the request that it names."""
 
     start: int
-    header: Header
+    header: reply.Header
 
 
 class _Request(NamedTuple):
@@ -66,7 +64,7 @@ class _Request(NamedTuple):
     end: int
 
 
-def last_header(text: str) -> Header | None:
+def last_header(text: str) -> reply.Header | None:
     """Return the request that the last answer in a text names; None if none names one."""
     requests = _requests(text)
     said = () if requests is None else tuple(_said(text, requests))
@@ -89,7 +87,7 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
         return text, ""
     said = tuple(_said(text, requests))
     awaited = (session_id, sequence)
-    ours = [each.start for each in said if each.header == Header(*awaited)]
+    ours = [each.start for each in said if each.header == reply.Header(*awaited)]
     if not ours and requests and (requests[-1].session, requests[-1].sequence) == awaited:
         # Below the request nothing says what it answers: then it can only be an answer to that.
         below = requests[-1].end
@@ -178,7 +176,7 @@ def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
         at = found.end()
         index = bisect_right(requests, found.start(), key=lambda request: request.start) - 1
         if index < 0 or found.start() >= requests[index].end:
-            yield ReplyLine(found.start(), header_of(dict(_VALUE.findall(found.group()))))
+            yield ReplyLine(found.start(), reply.header_of(dict(_VALUE.findall(found.group()))))
 
 
 def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:
@@ -196,7 +194,7 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
     return (telling or found)[-1]
 
 
-def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
+def _is_body(scan: tag_blocks.Scan, offset: int, *, names_awaited: bool = False) -> bool:
     """Return whether a line is in a block's body.
 
     In a block that took its end from a later turn it does not. A line that begins the awaited answer is a
@@ -211,7 +209,7 @@ def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
     return not names_awaited if block.inner is None else block.inner.closed
 
 
-def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
+def _end_of(text: str, start: int, scan: tag_blocks.Scan, turns: list[int]) -> int:
     """Return where an answer ends: after its [END], or where the next turn begins."""
 
     def first(places: Iterable[int]) -> int:
