@@ -16,8 +16,8 @@ from codingagent.errors import disk_errors
 from codingagent.model.patterns import text_at
 from codingagent.storage.atomic_write import free_name
 from codingagent.workspace import git_files
-from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried
+from codingagent.workspace.git_files import text_of
 
 # Content that git gets at once; twice this is held in memory.
 _BATCH_BYTES = 8 * 1024 * 1024

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.workspace.dirfd import composed, is_folder, is_link
-from codingagent.workspace.git_files import GitListing
-from codingagent.workspace.git_repository import text_of
+from codingagent.workspace.git_files import GitListing, text_of
 
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
 # As the bytes that they are in UTF-8: another locale can't encode the character.

@@ -21,8 +21,8 @@ from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.settings_file import read_toml
-from codingagent.workspace import path_walk, sharing
-from codingagent.workspace.dirfd import is_link_at
+from codingagent.workspace import path_walk
+from codingagent.workspace.dirfd import is_link_at, retried
 from codingagent.workspace.own_code import state_folder
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
@@ -111,7 +111,7 @@ def settings_for(
 def is_registered(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return sharing.retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
+        return retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
     except (OSError, ValueError):
         return False
 
@@ -126,7 +126,7 @@ def register(home: Path) -> None:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
         temporary.write_text(_identity(home), "utf-8")
-        sharing.retried(lambda: os.replace(temporary, entry))
+        retried(lambda: os.replace(temporary, entry))
 
 
 def registry_entry(home: Path) -> Path:
