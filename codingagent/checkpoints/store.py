@@ -23,9 +23,8 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
-from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State
-from codingagent.checkpoints.repository import Import, Store, names_of
-from codingagent.checkpoints.repository_files import STORED, is_of_git, repository_files
+from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State, is_of_git
+from codingagent.checkpoints.repository import STORED, Import, Store, names_of, repository_files
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.paths import is_git_name, is_home_name
 from codingagent.policy import presets, rules
