@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 import typer
 from msgspec.structs import replace
 
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.cli import plain_output, stdio, task_input
 from codingagent.cli.commands import common, options
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import as_typed
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
-from codingagent.storage.vault_file import vault_file_of
 from codingagent.workspace.real_paths import with_slashes
 
 app = typer.Typer()
