@@ -17,7 +17,7 @@ from codingagent.cli.commands import common, options
 from codingagent.errors import WorkError
 from codingagent.model import observations, settings
 from codingagent.storage import homes
-from codingagent.workspace import programs, sharing
+from codingagent.workspace import dirfd, programs
 
 # Placeholder for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"
@@ -78,5 +78,5 @@ def _save_next(
     # Written under another name and renamed, as browsers do with downloads.
     part = inbox / f"{reply.stem}.part"
     part.write_text(text, "utf-8")
-    sharing.retried(lambda: part.rename(inbox / reply.name))
+    dirfd.retried(lambda: part.rename(inbox / reply.name))
     return {reply.name: observations.Hint.CLOSED}

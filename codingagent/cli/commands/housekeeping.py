@@ -19,7 +19,7 @@ from codingagent.process.select_sandbox import forget_layer_of, seen_folders
 from codingagent.storage import atomic_write, clock, homes, journal, lock
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried
 
 app = typer.Typer()
 _Named = Annotated[str, option("named")]
