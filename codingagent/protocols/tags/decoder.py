@@ -21,7 +21,7 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.protocols.tags import block_repair, tag_blocks
+from codingagent.protocols.tags import block_repair, scanner
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000
@@ -33,7 +33,7 @@ _REMARK = patterns.lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:�
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: tag_blocks.Block, arrival: BodyEvidence) -> None:
+    def __init__(self, block: scanner.Block, arrival: BodyEvidence) -> None:
         self.tag = block.name
         self.body = block.body
         self._came = arrival
@@ -189,7 +189,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
 }
 
 
-def decode(block: tag_blocks.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
+def decode(block: scanner.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Return the operation that a closed block asks for, and notes on how it was read."""
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])
