@@ -164,11 +164,8 @@ def _numbers(case: BodyCase) -> None:
     found = [_ANY_NUMBER.match(line) for line in new]
     numbers = [int(each[1]) for each in found if each]
     is_ours, start = all(map(_OUR_NUMBER.match, new)), numbers[0] if numbers else 0
-    if numbers != [*range(start, start + len(new))]:
-        if is_program and is_ours:
-            case.refuse("its lines begin with numbers, not consecutive ones")
-        return
-    if ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
+    is_counted = numbers == [*range(start, start + len(new))]
+    if not is_counted or ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
         return
     both = [(line, each) for line, each in zip(new, found, strict=True) if each]
     bare_lines = {line[each.end(1) :].lstrip("|│:→\t ") for line, each in both} - {""}
@@ -474,8 +471,6 @@ def _odd_command(case: BodyCase) -> None:
     text = joined(case.lines)
     if text.isascii() and "&" not in text and "](" not in text:
         return
-    if any(map(chat_damage.LEADING_BLANK.search, case.lines)):
-        case.refuse("lines are indented with no-break spaces")
     within = file_kinds.lines_of_text(case.lines, case.path)
     lines = (line for index, line in enumerate(case.lines) if index not in within)
     rest = _QUOTED.sub("''", "\n".join(lines))

@@ -293,17 +293,11 @@ class _Mender:
             return strict
         if tag.way:
             return damaged
-        # The opening came whole and this did not. With a whole one after it, this is text, unless
-        # another block begins in between: then the whole one may be that block's.
-        if strict is not None:
-            if any(True for _ in self._opened(damaged.end, strict.start)):
-                line = self._lines.of(damaged.start)
-                self._doubt(tag, f"{damaged.text} is in it in another form, at line {line}")
-            return strict
-        # A document about these tags may hold one in this form and be cut off after it. Only a tag
-        # before it that was damaged alike shows that it is none.
-        # Damage that nobody sees is another matter: in a document, too, the line would close the block.
-        return damaged if damaged.way <= self._way_before | _UNSEEN else None
+        # The opening came whole and this did not: with a whole one after it, it is text. A document about
+        # these tags may also be cut off after one in this form: only a tag before it that was damaged alike
+        # shows that it is none, or damage that nobody sees.
+        is_sure = strict is None and damaged.way <= self._way_before | _UNSEEN
+        return damaged if is_sure else strict
 
     def _closed(self, closing: str, offset: int, *, is_damaged: bool) -> _Tag | None:
         found = self._closings.get((closing, is_damaged), [])

@@ -234,7 +234,6 @@ _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
 _BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
 _JOINED = lazy_pattern(r"\[[^\n\]]*\] [^\n]* \[/\w+\][ \t]*\Z")
-_TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
 # Ends of levels in a script.
 _SHELL_END = lazy_pattern(r"(?:done|fi|esac)\b")
 _LOOP = lazy_pattern(r"\bfor (\w+) in\b")
@@ -321,8 +320,6 @@ def _proof(block: Block, *, in_code: bool) -> str:
     is_doubtful = is_script or (file_kinds.is_python(path) and syntax_check.fault_in(path, block.body))
     if is_doubtful and _is_shallow(words):
         return "its indentation is gone"
-    if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
-        return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
     if _is_markdown(path) and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
