@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, diff_apply, edit_markers, match, nearest, syntax_check
+from codingagent.editing import body_rules, diff_apply, edit_markers, match, nearest, syntax_check
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
@@ -144,9 +144,9 @@ def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, 
             nearest.around(lines, [(min(part.start_line, total), total)]),
             advice="; use SEARCH/REPLACE, or read the file first",
         )
-    body = body_repair.Body(part.text)
+    body = body_rules.Body(part.text)
     if arrival is not None:
-        body = body_repair.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
+        body = body_rules.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
     return match.Found(start, end - start, (*split(body.text),), (0, 0), notes=body.notes)
 
 

@@ -11,8 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest
-from codingagent.editing.body_rules import BodyCase
-from codingagent.editing.characters import ReplacedLines
+from codingagent.editing.characters import BodyCase, ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
