@@ -12,10 +12,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from io import RawIOBase
 from pathlib import Path
 from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.events import EndedBy
@@ -47,6 +49,8 @@ _SET = {
 }
 
 Variables = Mapping[str, str]
+Started = tuple[socket.socket, Sequence[RawIOBase]]
+"""Where a command's guard reports, and the outputs of the command."""
 
 
 class SandboxLike(Protocol):
@@ -82,7 +86,6 @@ class Runner:
         self.variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._reading: Reading | None = None
-        self._is_cancelled = False  # on Windows, where nothing else can reach it
 
     def close(self) -> None:
         """End the supervisor and every command it still guards."""
@@ -123,15 +126,19 @@ class Runner:
         The folder is a handle, or a name where handles are not supported. Without `timeout_s` there is no
         limit. A KeyboardInterrupt is raised again after the command and its tree have ended.
         """
-        if sys.platform == "win32":
-            from codingagent.process import windows
-
-            self._is_cancelled = False
-            is_cancelled = lambda: self._is_cancelled  # noqa: E731
-            limits = windows.CommandLimits(timeout_s, self._memory_bytes, is_cancelled)
-            outcome = windows.run(command, str(folder), self.variables, limits, show, extras)
-        else:
-            outcome = self._run_supervised(command, folder, timeout_s, show, extras)
+        start = self._start_here if sys.platform == "win32" else self._start_supervised
+        with ExitStack() as stack:
+            started = start(stack, command, folder, timeout_s, extras)
+            if isinstance(started, str):
+                outcome = Outcome(-1, "", 0.0, failure=started)
+            else:
+                reading = self._reading = Reading(*started, show, extras.is_flooded)
+                try:
+                    outcome = reading.outcome(timeout_s)
+                finally:
+                    self._reading = None
+                    if reading.is_overdue:
+                        self._end_all()
         told: dict[EndedBy, str] = {
             "time_limit": "" if timeout_s is None else f"{timeout_s:g} s",
             "output_limit": f"{FLOOD_LIMIT_BYTES // 2**20} MiB",
@@ -142,57 +149,60 @@ class Runner:
         limit, used = told.get(outcome.ended_by, ""), self.sandbox
         return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
 
-    def _run_supervised(
-        self, command: str, folder: int | str, timeout_s: float | None, show: Show, extras: Extras
-    ) -> Outcome:
-        with contextlib.ExitStack() as stack:
-            handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
-            stack.callback(os.close, handle)
-            # A sandbox needs its real path.
-            own = f"/proc/self/fd/{handle}"
-            name = os.readlink(own) if os.path.islink(own) else str(folder)
-            try:
-                confined = self.sandbox.confine(command, self.variables, name, extras.variables)
-            except OSError as fault:
-                return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
-            for each in confined.handles:
-                stack.callback(os.close, each)
-            order = {
-                "argv": list(confined.argv),
-                "environment": dict(confined.variables),
-                "timeout_s": timeout_s,
-                "memory_bytes": self._memory_bytes,
-                "mounts": list(confined.mounts),
-                "layer": confined.layer,
-                "layer_bytes": confined.layer_bytes,
-                "parts_streams": extras.parts_streams,
-            }
-            control, theirs = socket.socketpair()
-            stack.enter_context(control)
-            pipes = [os.pipe() for _ in range(2 if extras.parts_streams else 1)]
-            outputs, write_ends = zip(*pipes, strict=True)
-            for output in outputs:
-                stack.callback(os.close, output)
-            try:
-                first, *errors = write_ends
-                self._hand_over([theirs.fileno(), first, handle, *errors, *confined.handles])
-            finally:
-                theirs.close()
-                for write_end in write_ends:
-                    os.close(write_end)
-            with contextlib.suppress(BrokenPipeError):  # the report is then missing
-                control.sendall(marshal.dumps(order))
-            reading = self._reading = Reading(control, outputs, show, extras.is_flooded)
-            try:
-                return reading.outcome(timeout_s)
-            finally:
-                self._reading = None
-                if reading.is_overdue:
-                    self._end_all()
+    def _start_here(
+        self, stack: ExitStack, command: str, folder: int | str, timeout_s: float | None, extras: Extras
+    ) -> Started | str:
+        """Start a command on Windows; return its ways to us, or why it did not start."""
+        from codingagent.process import windows
+
+        try:
+            variables, most = self.variables, self._memory_bytes
+            job = windows.start(stack, command, str(folder), variables, most, extras)
+        except OSError as fault:
+            return fault.strerror or str(fault)
+        control, theirs = socket.socketpair()
+        stack.enter_context(control)
+        return control, windows.guarded(job, theirs, timeout_s)
+
+    def _start_supervised(
+        self, stack: ExitStack, command: str, folder: int | str, timeout_s: float | None, extras: Extras
+    ) -> Started | str:
+        """Have the supervisor start a command; return its ways to us, or why it did not start."""
+        handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
+        stack.callback(os.close, handle)
+        # A sandbox needs its real path.
+        own = f"/proc/self/fd/{handle}"
+        name = os.readlink(own) if os.path.islink(own) else str(folder)
+        try:
+            confined = self.sandbox.confine(command, self.variables, name, extras.variables)
+        except OSError as fault:
+            return f"the sandbox can't be set up: {fault}"
+        for each in confined.handles:
+            stack.callback(os.close, each)
+        order = {
+            **asdict(confined),
+            "variables": dict(confined.variables),
+            "timeout_s": timeout_s,
+            "memory_bytes": self._memory_bytes,
+            "parts_streams": extras.parts_streams,
+        }
+        control, theirs = socket.socketpair()
+        stack.enter_context(control)
+        pipes = [os.pipe() for _ in range(2 if extras.parts_streams else 1)]
+        outputs = [stack.enter_context(os.fdopen(output, "rb", 0)) for output, _ in pipes]
+        first, *errors = write_ends = [write_end for _, write_end in pipes]
+        try:
+            self._hand_over([theirs.fileno(), first, handle, *errors, *confined.handles])
+        finally:
+            theirs.close()
+            for write_end in write_ends:
+                os.close(write_end)
+        with contextlib.suppress(BrokenPipeError):  # the report is then missing
+            control.sendall(marshal.dumps(order))
+        return control, outputs
 
     def end_command(self) -> None:
         """End the running command, if any; called from another thread than the one that waits for it."""
-        self._is_cancelled = True
         reading = self._reading
         # It may end by itself meanwhile; then there is nothing left to end.
         if reading is not None:

@@ -227,7 +227,7 @@ def _start(order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate:
     pid = os.posix_spawn(
         words[0],
         words,
-        order["environment"],
+        order["variables"],
         file_actions=actions,
         setsid=True,
         setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],

@@ -53,7 +53,7 @@ def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -
         line = f"for each in $(seq 50); do sleep {marker} & done; echo ran"
         order = {
             "argv": ["/bin/sh", "-c", line],
-            "environment": {"PATH": os.environ["PATH"]},
+            "variables": {"PATH": os.environ["PATH"]},
             "timeout_s": 60,
             "memory_bytes": None,
             "is_told": False,
