@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
 from codingagent.process.names import listed, pairs
-from codingagent.process.tool_data import ALONE, OFFLINE, ToolData
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import file_id
 from codingagent.workspace.own_code import own_code_in
@@ -142,7 +141,7 @@ class Bubblewrap(Struct, frozen=True):
     repositories: tuple[folders.OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
-    data: ToolData = ToolData()
+    data: folders.ToolData = folders.ToolData()
     shown: Mapping[Path, bool] = {}
     layer: Path | None = None
     layer_bytes: int = LAYER_BYTES
@@ -182,7 +181,12 @@ class Bubblewrap(Struct, frozen=True):
             head += ["--setenv", name, value]
         told = ("/bin/sh", "-c", _TELLER, "sh", line)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
-        chosen = {**ALONE, **(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
+        chosen = {
+            **folders.ALONE,
+            **(NOTHING if self.has_network else folders.OFFLINE),
+            **self.data.variables,
+            **variables,
+        }
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         layer = "" if self.layer is None else os.fspath(self.layer)
