@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
-from codingagent.process.names import listed, pairs
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import file_id
 from codingagent.workspace.own_code import own_code_in
@@ -32,10 +31,10 @@ from codingagent.workspace.own_code import own_code_in
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
 
-_ROOTS = listed("system folders")
-_SYSTEM_PARTS = listed("parts of the system")
-_SECRET_FILES = listed("secret files of the system")
-_SECRET_FOLDERS = listed("secret folders of the system")
+_ROOTS = folders.listed("system folders")
+_SYSTEM_PARTS = folders.listed("parts of the system")
+_SECRET_FILES = folders.listed("secret files of the system")
+_SECRET_FOLDERS = folders.listed("secret folders of the system")
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
 _MEMORY_BYTES = 256 * 2**20
@@ -371,7 +370,7 @@ def find_bubblewrap() -> str | None:
 
 
 def advice_on(message: str) -> str:
-    for part, advice in pairs("what bubblewrap says").items():
+    for part, advice in folders.pairs("what bubblewrap says").items():
         if part in message:
             return f"{message}: {advice}"
     return message

@@ -18,11 +18,23 @@ from msgspec import Struct
 
 from codingagent.model.paths import HOME_MARK, OF_HOME
 from codingagent.model.patterns import lazy_pattern, sections
-from codingagent.process.names import listed, pairs, pairs_in
 from codingagent.secrets.detect import find_secrets
 from codingagent.secrets.files import NAMES, is_secret_file
 from codingagent.workspace.dirfd import CAREFULLY, NO_FOLLOW, PATH_ONLY, file_id, walk_names
 from codingagent.workspace.real_paths import leads_through
+
+_SECTIONS = sections(__file__)
+
+
+def listed(section: str) -> tuple[str, ...]:
+    return tuple(_SECTIONS[section].split())
+
+
+def pairs(section: str) -> dict[str, str]:
+    """Return the lines of a section by what is before their first colon."""
+    lines = (line.strip().partition(": ") for line in _SECTIONS[section].splitlines())
+    return {name: rest for name, _, rest in lines}
+
 
 _BIN = ("bin", "sbin", "shims")
 _PARTS = {name: rest.split() for name, rest in pairs("parts of tool folders").items()}
@@ -347,7 +359,6 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]], *, is_data: bool) -> tuple[
 
 
 # --- what tools keep of their data in a home, as folders.txt lists it: narrow parts of it ---
-_SECTIONS = sections(__file__)
 OFFLINE = dict(each.split("=") for each in _SECTIONS["offline"].split())
 ALONE = dict(line.strip().split("=", 1) for line in _SECTIONS["alone"].splitlines())
 _PART = lazy_pattern(r"([+!?=]?)(?:(\w+)=)?(.*?)(?://(.*))?")
@@ -381,7 +392,7 @@ def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, st
     folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
     parts: dict[Path, Part] = {}
     passed: dict[str, str] = {}
-    for words, rest in pairs_in(_SECTIONS["tools"]).items():
+    for words, rest in pairs("tools").items():
         named = words.split()
         if not there.intersection(named) and not any(
             os.path.exists(f"{folder}/{name}") for name in named for folder in folders

@@ -22,8 +22,8 @@ from msgspec.structs import asdict, replace
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import LAYER_BYTES, PLAIN, Confined, Extras, Outcome
+from codingagent.model.patterns import sections, words
 from codingagent.process import memory
-from codingagent.process.names import listed
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading, Show
 from codingagent.workspace import programs
 
@@ -40,11 +40,12 @@ from codingagent.process.supervisor import main
 main()
 """
 
-_PASSED = (*listed("variables"), *listed("variables of windows"))
+_SECTIONS = sections(__file__)
+_PASSED = words(_SECTIONS["variables"], _SECTIONS["variables of windows"])
 # An interpreter may need these to start at all.
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _SET = {
-    **dict(each.split("=") for each in listed("variables set")),
+    **dict(each.split("=") for each in _SECTIONS["variables set"].split()),
     **({"PYTHONIOENCODING": "utf-8"} if sys.platform == "win32" else {}),
 }
 
@@ -228,22 +229,16 @@ class Runner:
     def _hand_over(self, handles: list[int]) -> None:
         """Pass a command's handles to the supervisor; start it first if it is not running."""
         if sys.platform != "win32":
-            for attempt in (1, 2):
+            from codingagent.process import supervisor
+
+            for _ in range(2):
                 self.start()
                 assert self._supervisor is not None, "it was just started"
                 process, agent = self._supervisor
-                try:
-                    process.send_signal(signal.SIGCONT)  # a command may have stopped it
-                    socket.send_fds(agent, [b"c"], handles)
-                    if not agent.recv(1):  # macOS may lose handles that are closed before this
-                        raise ConnectionError("it has ended")
-                except OSError as fault:
-                    self.close()
-                    if attempt == 2:
-                        what = "the process that starts commands does not respond"
-                        raise WorkError(f"{what}: {fault}") from fault
-                else:
+                if supervisor.hand_on(process.pid, agent, handles):
                     return
+                self.close()
+            raise WorkError("the process that starts commands does not respond")
 
 
 def editor_of(variables: Variables) -> str:

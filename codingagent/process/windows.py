@@ -253,9 +253,9 @@ if sys.platform == "win32":
             if not done:
                 raise ctypes.WinError(ctypes.get_last_error())
 
-    def _started(
-        line: str, folder: str, variables: Variables, memory_bytes: int | None, extras: Extras
-    ) -> Job:
+
+def _started(line: str, folder: str, variables: Variables, memory_bytes: int | None, extras: Extras) -> Job:
+    if sys.platform == "win32":
         job = _JobObject(memory_bytes)
         process = subprocess.Popen(
             line,
@@ -275,10 +275,4 @@ if sys.platform == "win32":
             job.close()
             raise
         return job
-
-else:
-
-    def _started(
-        line: str, folder: str, variables: Variables, memory_bytes: int | None, extras: Extras
-    ) -> Job:
-        raise NotImplementedError(line, folder, variables, memory_bytes, extras)
+    raise NotImplementedError

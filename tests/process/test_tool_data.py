@@ -21,7 +21,6 @@ from codingagent.model.settings import Settings
 from codingagent.process import folders
 from codingagent.process.bubblewrap import Bubblewrap, forget_layer
 from codingagent.process.diagnosis import causes
-from codingagent.process.names import pairs_in
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for, layer_of, paths_to_show
 from tests.helpers import HANG_S
@@ -30,7 +29,7 @@ from tests.sandboxes import needs_bwrap
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 
 SECRET = "SECRET, a credential"
-ROWS = pairs_in(vars(folders)["_SECTIONS"]["tools"])
+ROWS = folders.pairs("tools")
 
 # As pip, twine, npm, cargo, gem, composer, Maven, Gradle, docker, kube and git keep them.
 CREDENTIALS = (

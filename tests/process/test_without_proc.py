@@ -85,5 +85,6 @@ def test_a_guard_that_ends_before_it_has_its_handles_is_not_waited_for() -> None
             socket.recv_fds(theirs, 1, 1)
             os._exit(theirs.send(answer) - 1)
         theirs.close()
-        assert supervisor.hand_on((pid, ours), [0]) == bool(answer)
+        assert supervisor.hand_on(pid, ours, [0]) == bool(answer)
+        ours.close()
         os.waitpid(pid, 0)
