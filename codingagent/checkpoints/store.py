@@ -27,13 +27,13 @@ from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State, 
 from codingagent.checkpoints.repository import STORED, Import, Store, names_of, repository_files
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.paths import is_git_name, is_home_name
-from codingagent.policy import presets, rules
+from codingagent.policy import rules
 from codingagent.storage.atomic_write import free_name
 from codingagent.workspace import dirfd, git_files, walk
 
 # Files that other programs execute are covered even if git ignores them.
-_TAKEN_IN = (*presets.TAKEN_IN, ".github")
-_EXECUTED = tuple(presets.EXECUTED_NAMES)
+_TAKEN_IN = (*rules.TAKEN_IN, ".github")
+_EXECUTED = tuple(rules.EXECUTED_NAMES)
 # What looking at a file costs beside reading it, in bytes.
 _FILE_BYTES = 20_000
 

@@ -44,6 +44,9 @@ OWN_IGNORE_FILE = ".codingagentignore"
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000
 _ESCAPE = lazy_pattern(r"\\(.)")
+_LONG_LINE = lazy_pattern(rf".{{{_LENGTH_LIMIT + 1}}}")
+# A backslash that marks no special character: in a path of Windows, say.
+_OTHER_SLASH = lazy_pattern(r"(?m)^(?!#)(?:[^\\\n]|\\[\\*?\[\]!# ])*\\(?![\\*?\[\]!# ])")
 
 
 @cache
@@ -68,7 +71,8 @@ class PlainRules:
     def add(self, folder: str, text: str) -> None:
         """Add an ignore file; its folder is "" or ends with a slash."""
         self._folders.clear()
-        for line in text.splitlines():
+        for whole in text.split("\n"):
+            line = whole.removesuffix("\r")
             pattern = line.removeprefix("!")
             while pattern.endswith(" ") and not pattern.endswith("\\ "):
                 pattern = pattern[:-1]
@@ -312,6 +316,9 @@ def _rules_in(path: Path) -> str:
     for is_so, how in (
         (path.is_symlink(), "is a link: make it a file"),
         ("\0" in text, "is not text in UTF-8: save it so"),
+        ("\r" in text.replace("\r\n", ""), "ends lines as old Macs did: save it with LF"),
+        (_LONG_LINE.search(text), f"has a line over {_LENGTH_LIMIT:,} characters: cut it"),
+        (_OTHER_SLASH.search(text), "has a \\ between folders: write /"),
         ("[:" in text, "has a class like [[:digit:]], which is not read here: write [0-9]"),
     ):
         if is_so:

@@ -71,7 +71,7 @@ _Directory(Git("git", print), root, root, "").make(None)
     "demo": """
 from pathlib import Path
 from types import SimpleNamespace
-from codingagent.cli.commands.demo import _save_next
+from codingagent.cli.commands.begin import _save_next
 reply = Path(sys.argv[1]) / "a.txt"
 reply.touch()
 left[".part"] = 1
