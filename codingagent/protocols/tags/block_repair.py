@@ -25,12 +25,10 @@ from codingagent.protocols.tags.scanner import Block, Scan
 
 # Longer lines are not tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
-_NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 # Damage that no author writes beside a tag, not even in a document about these tags.
 _UNSEEN = {Damage.BLANKS, Damage.CITATIONS, Damage.DIRECTION}
-_BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 _ADJACENT = lazy_pattern(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
@@ -241,20 +239,21 @@ class _Mender:
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
-            self._say(f"line {line}: too many tags; damaged ones after this line were not read")
+            note = f"line {line}: too many tags; damaged ones after this line were not read"
+            self._mended.notes.append(note)
         for tag in every:
             if tag.is_closing:
                 self._closings.setdefault((tag.text, bool(tag.way)), []).append(tag)
             else:
                 self._openings.append(tag)
         inside = -1
-        for index, tag in enumerate(every):
+        for tag in every:
             if tag.start < inside or tag.is_closing:
                 continue
             if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
                 self._put(tag)
             else:
-                inside = self._put_block(tag, every[index + 1 : index + 2])
+                inside = self._put_block(tag)
         for block in self._blocks:
             if not block.is_doubtful and self._is_moved(block):
                 self._move(block)
@@ -265,11 +264,12 @@ class _Mender:
             at = end
         self._mended.change("".join((*parts, self._text[at:])))
 
-    def _put_block(self, tag: _Tag, following: list[_Tag]) -> int:
+    def _put_block(self, tag: _Tag) -> int:
         """Mend one block; return the offset after it, up to which all is body."""
         close = self._choose(tag)
         if close is None:
-            return self._put_unclosed(tag, following)
+            self._put(tag)
+            return len(self._text)
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
         may_hold = not tag.way or scanner.until_of(tag.text) is not None
@@ -307,16 +307,6 @@ class _Mender:
     def _opened(self, start: int, end: int) -> Iterator[_Tag]:
         first = bisect_left(self._openings, start, key=lambda tag: tag.start)
         return takewhile(lambda tag: tag.start < end, islice(self._openings, first, None))
-
-    def _put_unclosed(self, tag: _Tag, following: list[_Tag]) -> int:
-        if not tag.way:
-            return len(self._text)
-        is_last = all(each.name == "END" for each in following)
-        if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
-            self._put(tag)
-            return len(self._text)
-        self._say(f"line {self._lines.of(tag.start)}: {tag.text} has no closing tag: read as prose")
-        return tag.end
 
     def _put(self, tag: _Tag, about: _Tag | None = None) -> None:
         if not tag.way:
@@ -356,10 +346,6 @@ class _Mender:
             self._mended.leads[self._lines.of(opening.start)] = lead
         if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
             self._doubt(opening, "spaces end it and each line of its body")
-
-    def _say(self, note: str) -> None:
-        if len(self._mended.notes) < _NOTE_LIMIT and note not in self._mended.notes:
-            self._mended.notes.append(note)
 
 
 # --- how each body came -----------------------------------------------------------------------------

@@ -62,9 +62,6 @@ class _Values:
         """Return how the body came; None with `until`: it is then meant letter by letter."""
         if self.get("until") is None:
             return self._came
-        if self._came.is_moved:
-            lines = self.body.split("\n")
-            self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
         body_rules.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
         return None
 
