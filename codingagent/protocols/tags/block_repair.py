@@ -185,9 +185,7 @@ def _fences(text: str, scan: Scan) -> Iterator[tuple[int, str]]:
 
 def repair(mended: RepairedAnswer) -> None:
     """Undo the damage to the tags of an answer."""
-    mender = _Mender(mended)
-    if mender.is_needed():
-        mender.run()
+    _Mender(mended).run()
 
 
 class _Mender:
@@ -204,13 +202,6 @@ class _Mender:
         """The closing tags by their text, and whether they are damaged."""
 
     # --- finding -------------------------------------------------------------------------------
-    def is_needed(self) -> bool:
-        """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
-        if any(block.is_doubtful or self._is_moved(block) for block in self._blocks):
-            return True
-        is_damaged = any(tag.way for part in self._mended.scan.around for tag in self._tags_in(*part))
-        return is_damaged or not self._looks_left
-
     def _is_moved(self, block: Block) -> bool:
         """Return whether both tags of a block are indented, or both end in blanks."""
         if not block.body:
@@ -234,9 +225,13 @@ class _Mender:
     # --- mending -------------------------------------------------------------------------------
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
-        self._looks_left = _TAG_LIMIT
-        gaps = scanner.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
+        certain = [block for block in self._blocks if not block.is_doubtful]
+        gaps = scanner.gaps(certain, len(self._text))
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
+        moved = [*filter(self._is_moved, certain)]
+        is_whole = len(certain) == len(self._blocks) and self._looks_left > 0
+        if is_whole and not (moved or any(tag.way for tag in every)):
+            return
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
             note = f"line {line}: too many tags; damaged ones after this line were not read"
@@ -254,9 +249,8 @@ class _Mender:
                 self._put(tag)
             else:
                 inside = self._put_block(tag)
-        for block in self._blocks:
-            if not block.is_doubtful and self._is_moved(block):
-                self._move(block)
+        for block in moved:
+            self._move(block)
         parts: list[str] = []
         at = 0
         for start, end, new in sorted(self._changes):
