@@ -24,7 +24,7 @@ from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import events, journal_entries, operations, plain_text, session_state
 from codingagent.model.patterns import lazy_pattern, sections, table, words
-from codingagent.storage import settings_file
+from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
@@ -119,7 +119,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
 
         setting = ("auto", "off")[chosen]
         try:
-            edit_settings.set_value(settings_file.path_of(), "clipboard", setting)
+            edit_settings.set_value(homes.settings_path(), "clipboard", setting)
         except (UsageError, WorkError) as fault:
             screen.remark(f"your answer is not kept: {fault}")
     return ClipboardPoller(home, screen.remark, is_asked=False) if setting == "auto" else None
@@ -328,10 +328,8 @@ class Entered(Struct):
             case "/check":
                 self._shared.name_check(rest)
             case "/chats":
-                count, _, auto = rest.partition(" ")
-                if not count.isdecimal() or auto not in ("", "--auto"):
-                    raise UsageError(f"/chats {rest}: it is a number, with or without --auto; 0: no trials")
-                requests.name_chats(int(count), takes_green=bool(auto))
+                count, takes_green = _trials_in(rest)
+                requests.name_chats(count, takes_green=takes_green)
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
@@ -339,9 +337,7 @@ class Entered(Struct):
                 self._run_command(rest)
             case _ if name in _WORDS:
                 if self._run(name, rest) == 0 and name == "/new-chat":
-                    self._screen.remark(
-                        "open a new chat and paste it there: it has the task and what was done"
-                    )
+                    self._screen.remark("open a new chat and paste it there: it has what was done")
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
                 how = near.replace("'", "'/", 1) or "/help lists them"
@@ -349,13 +345,13 @@ class Entered(Struct):
 
     def _run_command(self, command: str) -> None:
         """Run a command of the person's as an answer's would be; offer its output to the chat."""
-        from codingagent.agent import run_command
-        from codingagent.agent.plan import OperationRequest, Plan
+        from codingagent.agent import executor
+        from codingagent.agent.context import OperationRequest, Plan
 
         context, operation = self._shared.work.context, operations.RunCommand(command)
         self._shared.conversation.check.wait(lambda: False)
         try:
-            plan = run_command.plan(context, OperationRequest(0, operation), operation)
+            plan = executor.plan_command(context, OperationRequest(0, operation), operation)
             ran = plan.act() if isinstance(plan, Plan) else plan
         except OperationError as fault:
             raise UsageError(fault.fact) from fault
@@ -444,6 +440,14 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     # One that is as like as this is probably misspelt; a longer line is a sentence.
     is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=0.75)
     return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
+
+
+def _trials_in(text: str) -> tuple[int, bool]:
+    """Return how many answers are tried, and whether the green one is taken by itself."""
+    count, _, auto = text.partition(" ")
+    if not count.isdecimal() or auto not in ("", "--auto"):
+        raise UsageError(f"/chats {text}: it is a number, with or without --auto; 0: no trials")
+    return int(count), bool(auto)
 
 
 def _kept(session: session_state.Session) -> Iterator[str]:
