@@ -193,6 +193,19 @@ def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
 
 
 @linux
+def test_what_a_command_printed_last_is_kept_however_slow_the_screen_is() -> None:
+    line = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end"
+    process = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, start_new_session=True)
+
+    def show(text: str) -> None:
+        threading.Event().wait(0.02 if text else 0)
+
+    outcome = read(process, None, show)
+    assert outcome.output.endswith("\nend\n")
+    assert len(outcome.output) - len("\n") + outcome.dropped_characters == 2_000_005
+
+
+@linux
 def test_the_persons_own_command_is_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
     """There an answer may have written it; cmd.exe asks this variable (NeedCurrentDirectoryForExePath)."""
     with contextlib.closing(factory.reply_runner()) as runner:
