@@ -54,10 +54,8 @@ class Job(Protocol):
     process: "subprocess.Popen[bytes]"
 
     def end(self) -> int:
-        """End everything in it; return how many processes that were."""
+        """End everything in it, for good; return how many processes that were."""
         ...
-
-    def close(self) -> None: ...
 
 
 def system_program(name: str) -> str:
@@ -180,7 +178,6 @@ def _guard(
     # Also what the command left running, which may hold the pipes open.
     report["stopped"] = job.end() * is_over
     report["code"] = job.process.wait()
-    job.close()
     for thread in copying:
         thread.join(_COPY_PATIENCE_S)
     with control, contextlib.suppress(OSError):  # nobody may listen any more
@@ -252,10 +249,8 @@ if sys.platform == "win32":
                     break
                 time.sleep(0.01)  # the console's own process ends a moment after the command
             self._kernel.TerminateJobObject(self._handle, 1)
-            return active
-
-        def close(self) -> None:
             self._kernel.CloseHandle(self._handle)
+            return active
 
         @staticmethod
         def _check(done: int) -> None:
@@ -281,7 +276,7 @@ def _started(line: str, folder: str, variables: Variables, memory_bytes: int | N
             job.take(process)
         except OSError:
             process.kill()
-            job.close()
+            job.end()
             raise
         return job
     raise NotImplementedError

@@ -129,9 +129,6 @@ class Group:
             return 1
         return 0
 
-    def close(self) -> None:
-        pass
-
 
 def watched(command: str, timeout_s: float | None = None, extras: Extras = PLAIN) -> tuple[Outcome, str]:
     process = subprocess.Popen(
