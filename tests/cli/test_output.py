@@ -540,9 +540,9 @@ def test_doctor_tells_of_settings_that_can_not_be_used(waiting: Path) -> None:
 @pytest.mark.deep
 def test_doctor_says_which_characters_the_terminal_can_show(waiting: Path) -> None:
     text = seen(waiting, "doctor", columns=100).text
-    assert "✓ encoding   utf-8 on the screen\n" in text
+    assert "✓ encoding: utf-8 on the screen\n" in text
     text = seen(waiting, "doctor", columns=100, kind="ascii").text
-    assert "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+    assert "note          encoding: ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
 
 
 def test_what_the_model_is_to_do_is_not_on_the_persons_screen(
