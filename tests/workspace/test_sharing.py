@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.workspace import sharing
+from codingagent.workspace import dirfd
 from tests import warm
 
 # The first tries of a rename, a removal or an opening fail as Windows has them fail.
@@ -117,5 +117,5 @@ def test_another_fault_is_raised_at_once(fault: type[OSError]) -> None:
         raise fault(13, "Permission denied")
 
     with pytest.raises(fault):
-        sharing.retried(refuse)
+        dirfd.retried(refuse)
     assert len(calls) == 1

@@ -22,7 +22,7 @@ from codingagent.model.paths import shown
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
-from codingagent.workspace import programs, real_paths, sharing
+from codingagent.workspace import dirfd, programs, real_paths
 
 app = typer.Typer()
 # Placeholder for the session's id in the demo's answers.
@@ -274,5 +274,5 @@ def _save_next(
     # Written under another name and renamed, as browsers do with downloads.
     part = inbox / f"{reply.stem}.part"
     part.write_text(text, "utf-8")
-    sharing.retried(lambda: part.rename(inbox / reply.name))
+    dirfd.retried(lambda: part.rename(inbox / reply.name))
     return {reply.name: observations.Hint.CLOSED}

@@ -23,8 +23,8 @@ from codingagent.storage import atomic_write, clock, homes, journal, lock
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.vault_file import vault_file_of
+from codingagent.workspace.dirfd import retried
 from codingagent.workspace.real_paths import with_slashes
-from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
 _Named = Annotated[str, option("named")]

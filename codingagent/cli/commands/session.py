@@ -156,7 +156,7 @@ def _go_on(
         from codingagent.cli import inbox_loop
 
         inbox = common.inbox_of(shared.conversation, home)
-        if inbox_loop.take_present(shared, inbox):
+        if inbox_loop.take_present(shared, inbox, screen.remark):
             screen.remark("a file in the inbox is still being written: it was left there")
         elif not (accept or inbox.given):
             _say_nothing_taken(home, shared.conversation, screen)
