@@ -100,14 +100,20 @@ def _paste(
 
 
 @app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
-def _guide(chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom") -> None:
+def _guide(
+    chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom",
+    copy: Annotated[bool, option("guide copy")] = False,
+) -> None:
     """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
     known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
     if name not in known:
         raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
     how, text = known[name].how or known["custom"].how, guide.kept_text()
-    be_utf8(sys.stdout)
-    sys.stdout.write(text)
+    if copy:
+        put(text, Path.cwd())
+    else:
+        be_utf8(sys.stdout)
+        sys.stdout.write(text)
     then = "then: codingagent config set guide installed (or new --guide installed)"
     told = f"{then}: {len(text):,} characters"
     sys.stderr.write("\n".join(("", *how, told, "")))
