@@ -177,13 +177,11 @@ class Execution:
             earlier = self._edits.get(subject_of(item.operation), ())
             if item.kind is Kind.MOVE_FILE:  # it may need the edit before it, and no other
                 earlier = [each for each in self.session.results[-1:] if isinstance(each, events.FileEdited)]
-            counted = self._counted.get(subject_of(item.operation))
-            order = OperationRequest(
-                index, item.operation, earlier, room, item.id, item.foreign, counted=counted
-            )
+            order = OperationRequest(index, item.operation, earlier, room, item.id, item.foreign)
             is_chat = self.context.texts is not None
             later = partial(self._operations, items, index + 1) if is_chat else None
-            event = self._decide(replace(order, later=later, names=item.names))
+            counted = self._counted.get(subject_of(item.operation))
+            event = self._decide(replace(order, later=later, names=item.names, counted=counted))
         if waits and self.session.answered is None:
             self.context.remark(_QUESTION_GONE)
         if item.notes:

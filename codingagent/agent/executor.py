@@ -36,11 +36,6 @@ OUTPUT_LIMIT_CHARACTERS = 20_000
 # How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
 
-_GIT_CAME = (
-    "this command made .git here: commands can only read it from now on, and its config and hooks should be"
-    " checked before git is used here"
-)
-
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -256,7 +251,6 @@ def limit_of(context: Context, operation: operations.RunCommand) -> float | None
 
 def _run(context: Context, order: OperationRequest, operation: operations.RunCommand) -> events.CommandRan:
     limit_s = limit_of(context, operation)
-    had_git = context.workspace.has_git()
     learn_files(context, operation)
     hidden, left = HiddenStream(context.secrecy), _LIVE_LIMIT_CHARACTERS
 
@@ -278,9 +272,7 @@ def _run(context: Context, order: OperationRequest, operation: operations.RunCom
         outcome = context.runner.run(operation.command, folder, limit_s, add, extras)
     if outcome.ended_by == "itself" or not context.secrecy.vault.hides:
         show(hidden.rest())
-    ran = ended(context, operation, outcome, order.room)
-    came = not had_git and context.workspace.has_git()
-    return replace(ran, notes=(*ran.notes, *[_GIT_CAME] * came))
+    return ended(context, operation, outcome, order.room)
 
 
 def ended(

@@ -10,7 +10,7 @@ import shutil
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +61,6 @@ _ATTRIBUTES = ("info", "attributes")
 # Repositories of submodules, and other work trees.
 _OTHERS = ("modules", "worktrees")
 _DATA = ("objects", "refs", "logs", "lfs")
-Holds = Callable[[str, str], bool]
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 
@@ -289,39 +288,29 @@ def real(path: str) -> str:
     return path.replace(STORED, _REAL) if STORED in path else path
 
 
-def makes_git_run(path: str, holds: Holds) -> bool:
-    """Return whether a path is such a file of a bare repository, which lies in no `.git`."""
+def makes_git_run(path: str, root: str | Path) -> bool:
+    """Return whether a path below a root is such a file of a bare repository, which lies in no `.git`."""
     folder, _, name = path.rpartition("/")
     above, _, last = folder.rpartition("/")
     at = above if last in ("hooks", "info") else folder
     is_one = last == "hooks" or (last == "info" and name == "attributes")
-    return (is_one or name in (*_PROGRAMS, "HEAD")) and _is_repository(at, holds)
+    return (is_one or name in (*_PROGRAMS, "HEAD")) and _is_repository(root, at)
 
 
-def gives_git_programs(path: str, holds: Holds) -> bool:
+def gives_git_programs(path: str, root: str | Path) -> bool:
     """Return whether a file that is written there is such a file, or makes a folder above a repository."""
     parts = path.split("/")
     for number, name in enumerate(parts):
         if name.casefold() not in ("head", "objects", "refs", "commondir"):
             continue  # it makes no folder a repository
         folder = "/".join(parts[:number])
-
-        def has(at: str, what: str, folder: str = folder, name: str = name) -> bool:
-            return (at, what.casefold()) == (folder, name.casefold()) or holds(at, what)
-
-        if _is_repository(folder, has) and not _is_repository(folder, holds):
+        if _is_repository(root, folder, name) and not _is_repository(root, folder):
             return True
-    return makes_git_run(path, holds)
-
-
-def holds_below(root: str | Path) -> Holds:
-    """Return what tells whether a folder below a root holds a name."""
-    return lambda folder, name: os.path.lexists(os.path.join(root, folder, name))
+    return makes_git_run(path, root)
 
 
 def repository_files(root: str, found: GitListing) -> tuple[set[str], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
-    holds = holds_below(root)
     every = (*found.files, *found.ignored)
     folders = {"", *(path.rstrip("/") for path in found.repositories)}
     for name in {name.rpartition(b"/")[0] for name in every}:
@@ -333,9 +322,9 @@ def repository_files(root: str, found: GitListing) -> tuple[set[str], list[str]]
     inner, unseen = _below(root, ignored)
     places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}
     bare = {text_of(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
-    bare |= {folder for folder in inner if holds(folder, "HEAD")}
+    bare |= {folder for folder in inner if os.path.lexists(os.path.join(root, folder, "HEAD"))}
     files: set[str] = set()
-    for place in (*places, *(each for each in bare if each and _is_repository(each, holds))):
+    for place in (*places, *(each for each in bare if each and _is_repository(root, each))):
         with contextlib.suppress(OSError):
             files.update(_programs(root, place))
     return files, unseen
@@ -379,6 +368,11 @@ def _programs(root: str, place: str) -> Iterator[str]:
                     yield path
 
 
-def _is_repository(folder: str, holds: Holds) -> bool:
-    has_own = holds(folder, "objects") and holds(folder, "refs")
-    return holds(folder, "HEAD") and (has_own or holds(folder, "commondir"))
+def _is_repository(root: str | Path, folder: str, new: str = "") -> bool:
+    """Return whether a folder below a root is a repository, with what would get this name in it."""
+
+    def holds(name: str) -> bool:
+        is_new = name.casefold() == new.casefold()
+        return is_new or os.path.lexists(os.path.join(root, folder, name))
+
+    return holds("HEAD") and ((holds("objects") and holds("refs")) or holds("commondir"))
