@@ -17,7 +17,7 @@ from typer.main import get_command_from_info
 from codingagent import __version__
 from codingagent.cli.command_table import COMMANDS, HOME, NAMES
 from codingagent.cli.output import LeaveError, fail, suggestion
-from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, silence
+from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, is_terminal, silence
 from codingagent.errors import REMEDIES, CodingAgentError, UsageError, system_reason
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.programs import distrust_later, own_programs, quoted
@@ -121,7 +121,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     try:
         with own_programs():
-            status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
+            words = arguments or _bare()
+            status = app(words, standalone_mode=False, prog_name="codingagent")
         sys.stdout.flush()
     except CodingAgentError as fault:
         return fail(str(fault), fault.exit_status)
@@ -146,6 +147,18 @@ def run(arguments: list[str]) -> int:
         silence(sys.stdout)
         return 0 if has_no_reader(fault) else fail(reason, 1)
     return status if isinstance(status, int) else 0
+
+
+def _bare() -> list[str]:
+    """Return the words that none stand for: on a terminal, where a session waits, it goes on."""
+    from codingagent.storage import homes
+
+    place = homes.find_home(None, Path.cwd(), os.environ)
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and (place / "sessions").is_dir():
+        home = homes.Home.at(place, create=False, was_found=True)
+        if not all(each.is_complete or each.is_closed for each in homes.all_sessions(home, str)):
+            return ["resume"]
+    return ["--help"]
 
 
 def _usage(fault: typer.TyperException, arguments: list[str]) -> str:

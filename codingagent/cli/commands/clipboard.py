@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.agent.answers import Ask, save_answer
-from codingagent.cli import command_table, layout, output, task_input
-from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
+from codingagent.agent.answers import save_answer
+from codingagent.cli import command_table, layout, task_input
+from codingagent.cli.commands.common import home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.errors import UsageError, WorkError, disk_errors
@@ -87,39 +87,37 @@ def _paste(
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)
-    if session is not None:
-        _save_answer(home, home.sessions.load(session), None, edits=editor)
-        return
-    with output.screen_for(json=False) as screen:
-        _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
-
-
-@app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
-def _guide(chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom") -> None:
-    """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
-    known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
-    if name not in known:
-        raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
-    how, text = known[name].how or known["custom"].how, guide.kept_text()
-    be_utf8(sys.stdout)
-    sys.stdout.write(text)
-    then = "then: codingagent config set guide installed (or new --guide installed)"
-    told = f"{then}: {len(text):,} characters"
-    sys.stderr.write("\n".join(("", *how, told, "")))
-
-
-def _save_answer(home: homes.Home, session: session_state.Session, ask: Ask | None, *, edits: bool) -> None:
-    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
-    if edits:
+    state = waiting_of(home) if session is None else home.sessions.load(session)
+    if editor:
         data = task_input.edited("answer.txt")
     elif not is_terminal(sys.stdin):
         # As bytes: the inbox detects the encoding.
         data = sys.stdin.buffer.read(mailbox.REPLY_LIMIT_BYTES + 1)
     else:
         data = read().encode("utf-8", "replace")
-    path, owner = save_answer(home, session, ask, data)
+    path, owner = save_answer(home, state, data, is_named=session is not None)
     way = command_table.runnable(f"`codingagent resume {owner}`")
     sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
+
+
+@app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
+def _guide(
+    chat: Annotated[str, option("guide for", " ".join(chats()))] = "custom",
+    copy: Annotated[bool, option("guide copy")] = False,
+) -> None:
+    """Print the guide for a chat to keep, and how to put it there; requests then only name it."""
+    known, name = chats(), {"project": "chatgpt"}.get(chat, chat)
+    if name not in known:
+        raise UsageError(f"--for {chat}: name one of project, {', '.join(known)}")
+    how, text = known[name].how or known["custom"].how, guide.kept_text()
+    if copy:
+        put(text, Path.cwd())
+    else:
+        be_utf8(sys.stdout)
+        sys.stdout.write(text)
+    then = "then: codingagent config set guide installed (or new --guide installed)"
+    told = f"{then}: {len(text):,} characters"
+    sys.stderr.write("\n".join(("", *how, told, "")))
 
 
 def in_parts(text: str, limit: int) -> tuple[str, ...]:
