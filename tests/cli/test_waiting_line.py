@@ -154,6 +154,18 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
     assert taken(home)[:3] == [text.encode() for text in answers]
 
 
+def test_without_words_the_session_that_waits_goes_on(home: Path) -> None:
+    """Where none waits, or nobody looks, the commands are listed."""
+    with terminal(home) as asked:
+        asked.says(PROMPT)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    assert run(home, "close", session_of(home)) == 0
+    with terminal(home) as asked:
+        asked.says("Example: codingagent new --here")
+        assert asked.process.wait(HANG_S) == 0
+
+
 def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) -> None:
     """Marked or not, with control characters, half typed: the person is asked, or nothing happens."""
     with terminal(home, "resume") as asked:
