@@ -8,7 +8,6 @@ search belongs is decided in `find`; it must fit one place only.
 import contextlib
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -304,13 +303,6 @@ Span = tuple[int, int]
 """Indexes of lines: the first, and the one behind the last."""
 
 
-class Fit(NamedTuple):
-    """Whether a file can be parsed with new lines in a place, and how like the lines there they are."""
-
-    is_whole: bool
-    likeness: float
-
-
 def _place_of(
     change: LineRange, now: Sequence[str], hunks: Iterable[Hunk], shown: Sequence[str] | None
 ) -> Span | None:
@@ -363,13 +355,13 @@ def _named(start: int, end: int) -> str:
     return f"line {end}" if end - start == 1 else f"lines {start + 1}-{end}"
 
 
-def _best(fits: Mapping[Span, Fit], *, is_sure: bool) -> Span | None:
+def _best(fits: Mapping[Span, tuple[bool, float]], *, is_sure: bool) -> Span | None:
     """Return the place that is meant; None if that is not certain. `is_sure`: one alone is meant."""
     if len(fits) == 1 and is_sure:
         return next(iter(fits))
-    ranked = sorted(fits, key=lambda place: fits[place].likeness, reverse=True)
-    whole = [place for place in ranked if fits[place].is_whole]
-    likeness = [fits[place].likeness for place in ranked] + [0.0]
+    ranked = sorted(fits, key=lambda place: fits[place][1], reverse=True)
+    whole = [place for place in ranked if fits[place][0]]
+    likeness = [fits[place][1] for place in ranked] + [0.0]
     if likeness[0] >= _LIKE and likeness[0] - likeness[1] >= _LIKER:
         return ranked[0] if ranked[0] in whole or not whole else None
     return whole[0] if len(whole) == 1 < len(fits) else None
@@ -391,7 +383,8 @@ def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Sp
     return (start + before, end + before) if before == after else None
 
 
-def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
+def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> tuple[bool, float]:
+    """Return whether the file can be parsed with new lines in a place, and how like those there they are."""
     new, (start, end) = split(change.text), place
     is_whole = not path or syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
     old = [line.strip() for line in now[start:end] if line.strip()]
@@ -400,14 +393,14 @@ def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
         (bare[0] and new[:1] == now[max(start - 1, 0) : start])
         or (bare[-1] and new[-1:] == now[end : end + 1])
     ):
-        return Fit(is_whole, 0)  # the file would have that line twice
+        return is_whole, 0  # the file would have that line twice
     shared = sum(line in bare for line in old if len(line) > _TELLING)
     # What is new stands most often behind what was there.
     was, *both = ("\n".join(lines)[:_COMPARED_CHARACTERS] for lines in (old, bare, bare[: len(old)]))
     ratio = (
         max(difflib.SequenceMatcher(None, was, each, autojunk=False).ratio() for each in both) if was else 0
     )
-    return Fit(is_whole, 1 if 2 * shared >= len(old) > 0 else ratio)
+    return is_whole, 1 if 2 * shared >= len(old) > 0 else ratio
 
 
 # --- substitutions ----------------------------------------------------------------------------------
