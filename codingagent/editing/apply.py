@@ -233,20 +233,15 @@ class _Lines:
     def text(self) -> str:
         return "\n".join(self.raw) + ("\n" if self.is_ended and self.raw else "")
 
-    def put(self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)) -> Hunk:
-        """Put lines in the place of `count` others; they get the line end that stood there.
-
-        `same` is how many of them at the head and at the tail stay, to the byte.
-        """
+    def take(self, found: match.Found) -> Hunk:
+        """Put lines in the place of others; they get the line end that stood there."""
+        start, count, new, (head, tail) = found.start, found.count, found.new, found.same
         end = start + count
         at_end = end == len(self.raw)
-        head, tail = same
         if at_end and not self.is_ended:
             head = max(min(head, count - 1), 0)  # the last line may need an end now
         is_unended = start == len(self.raw) - 1 and not self.is_ended
         beside = self.raw[start - 1 if is_unended and start else start] if self.raw else ""
-        if self.raw is self.lines and any("\r" in line for line in new):
-            self.raw = [*self.lines]
         made = [*new[head : len(new) - tail]]
         if self.raw is not self.lines:
             return_mark = "\r" * beside.endswith("\r")
@@ -255,18 +250,13 @@ class _Lines:
         self.lines.put(start + head, end - tail, made)
         if at_end and not self.is_ended and count and self.raw:
             self._end_last(is_returned=False)
+        self.finish(found.end)
         return Hunk(start + 1, count, start + 1, len(new))
 
     def _end_last(self, *, is_returned: bool) -> None:
         """Give the last line a "\r", or take it off."""
         if self.raw is not self.lines:
             self.raw[-1] = self.raw[-1].removesuffix("\r") + "\r" * is_returned
-
-    def take(self, found: match.Found) -> Hunk:
-        """Put what was found."""
-        hunk = self.put(found.start, found.count, found.new, found.same)
-        self.finish(found.end)
-        return hunk
 
     def finish(self, end: FileEnd | None) -> None:
         if end in (None, "kept") or not self.raw or self.is_ended is (end == "ended"):

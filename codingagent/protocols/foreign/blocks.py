@@ -59,7 +59,6 @@ class Fence(Struct, frozen=True):
 
     @property
     def language(self) -> str:
-        """The language that the fence names, in lower case."""
         return re.split(r"[\s:{,]", self.info, maxsplit=1)[0].lower()
 
 
@@ -76,7 +75,6 @@ class Fences:
         self._by_line = {fence.line: fence for fence in self.all}
 
     def at(self, line: int) -> Fence | None:
-        """Return the fence at a line."""
         return self._by_line.get(line)
 
     def first_close(self, opening: Fence, start: int) -> int | None:
@@ -370,7 +368,6 @@ class Headings:
         return self._named[at]
 
     def _texts(self, start: int, end: int) -> tuple[str, ...]:
-        """Return the paths that some lines name."""
         names = (self._name(i) for i in range(start, end))
         return tuple(dict.fromkeys(text for name in names if name is not None for text in name.texts))
 
@@ -401,7 +398,6 @@ class Headings:
         return self.between(max(self.floor, fence.line - 3), fence.line, 1)
 
     def near(self, at: int) -> Name | None:
-        """Return the nearest name above a line."""
         return self.between(self.floor, at, _ABOVE_LIMIT)
 
     def between(self, start: int, end: int, limit: int) -> Name | None:

@@ -322,7 +322,6 @@ class _AnswerReader:
 
 # --- patches without numbers: `*** Begin Patch` ---
 def _begins_patch(line: str) -> bool:
-    """Return whether a line opens a patch, or a section of one."""
     return line.rstrip() == _BEGIN or line.startswith(_SECTIONS)
 
 

@@ -191,7 +191,6 @@ def _head(cut: str) -> Block | None:
 
 
 def _first(text: str) -> int:
-    """Return where an answer's own text begins."""
     lead = _NO_TEXT.match(text)
     return lead.end() if lead else 0
 

@@ -450,7 +450,6 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
 
 
 def with_note(reply: Reply, note: str) -> Reply:
-    """Return the answer with one more note in front."""
     return replace(reply, notes=(note, *reply.notes)) if note else reply
 
 
