@@ -181,6 +181,7 @@ def session_in(
             from codingagent.checkpoints import undo
 
             undo.finish_undo(home, context.checkpointer)
+        context.checkpointer.settle()
         if (session.is_new and not session.is_asking) or session.tier not in ("", sandbox.tier):
             context.remark(sandbox.remark)
             if said := own_code.own_code_in(place.root).remark:

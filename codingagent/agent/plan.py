@@ -58,6 +58,8 @@ class Plan(Struct, frozen=True):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
+    edited: tuple[bytes, bytes, int] | None = None
+    """What a file holds before and after an edit, and its mode."""
 
 
 def subject_of(operation: Operation) -> str:

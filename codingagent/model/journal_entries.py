@@ -236,6 +236,15 @@ class ContentChange(Struct, frozen=True):
         return self.real or self.path
 
 
+class KeptEdit(Struct, frozen=True, array_like=True):
+    """What a file holds before and after an edit, by the checkpoints' ids of it, and its mode."""
+
+    path: str
+    before: str
+    after: str
+    mode: int
+
+
 class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """An operation is about to change something.
 
@@ -253,6 +262,8 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
+    kept: KeptEdit | None = None
+    """The edit of which `EditsKept` makes checkpoints later: none was taken around it."""
 
 
 class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
@@ -409,6 +420,22 @@ class HookChanged(Tagged, frozen=True, tag="hook_changed"):
     at: str
 
 
+class KeptPart(Struct, frozen=True, array_like=True):
+    """The turn of an edit, and the checkpoints before and after it."""
+
+    sequence: int
+    before: str
+    after: str
+    path: str
+
+
+class EditsKept(Tagged, frozen=True, tag="edits_kept"):
+    """All edits that were kept so far have their checkpoints now; none where that failed."""
+
+    parts: tuple[KeptPart, ...]
+    at: str
+
+
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     at: str
 
@@ -431,7 +458,7 @@ _OfRequest = InboxFound | RequestWritten | PersonSaid | RefreshAsked | CheckName
 _OfTrials = CandidateBegan | ChatsNamed
 _OfAnswer = AnswerTaken | AnswerSetAside | OperationStarted | OperationEnded | CheckEnded | TurnEnded
 _OfApproval = ApprovalAsked | ApprovalAnswered | GrantsRevoked | ProtectedFound | ProtectedSettled
-_OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged
+_OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged | EditsKept
 Record = _OfSession | _OfRequest | _OfTrials | _OfAnswer | _OfApproval | _OfFiles
 
 

@@ -196,7 +196,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"asked": record, "answered": None}
         case entries.ApprovalAnswered():
             return _answer(session, record)
-        case entries.CheckpointTaken():
+        case entries.CheckpointTaken() | entries.EditsKept():
             return _keep(session, record)
         case entries.ProtectedFound():
             return {"protected_found": record.changes}
@@ -285,6 +285,8 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Changes:
         found |= {"is_unchecked": True, "unparsed": unparsed}
     if started and changed:
         found["written"] = session.written.with_one(started)
+        if started.kept is not None:
+            found["late"] = session.late.with_one((session.sequence, started.kept))
     return found
 
 
@@ -326,8 +328,12 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
     return {"answered": record, "granted": granted, "agreed": agreed, "denied": denied}
 
 
-def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
-    kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
+def _keep(session: Session, record: entries.CheckpointTaken | entries.EditsKept) -> Changes:
+    kept = session.checkpoints
+    if isinstance(record, entries.EditsKept):
+        latest = record.parts[-1].after if record.parts else kept.latest
+        return {"late": NONE, "checkpoints": replace(kept, latest=latest)}
+    name, begins = record.name, record.name if record.before else ""
     # The request about its turn is already out; before the first answer there is no turn.
     is_told = session.phase is _AWAITING and session.sequence > 1 and session.is_taught
     if begins and (is_told or session.phase is _COMPLETE):

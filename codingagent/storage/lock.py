@@ -38,7 +38,7 @@ class HomeLock:
         self._take(say)
 
     def _take(self, say: Callable[[str], object] | None) -> None:
-        started, has_said = time.monotonic(), False
+        started, has_said, pause_s = time.monotonic(), False, 0.001
         while holder := self._try():
             home = self._path.parent.parent
             busy = f"another codingagent (pid {holder}) is using {home}"
@@ -47,7 +47,8 @@ class HomeLock:
             if not has_said and time.monotonic() - started > _SAY_SO_AFTER_S:
                 say(f"{busy}; waiting for it (Ctrl-C cancels this)")
                 has_said = True
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, _LOOK_EVERY_S)
 
     def _try(self) -> str:
         """Take the lock; return who holds it, if another process does."""

@@ -169,7 +169,6 @@ def config_of(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=2,
-        lifespan="off",
     )
 
 
