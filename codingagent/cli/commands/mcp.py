@@ -91,7 +91,7 @@ def _serve_http(server: "ToolServer", port: int | None, token_file: Path | None)
         own = listening.getsockname()[1]
         how = "clients send `Authorization: Bearer TOKEN`"
         fail(f"serving tools on http://127.0.0.1:{own}/mcp; {told}; {how}")
-        uvicorn.Server(config_of(server.http_app(own, token))).run([listening])
+        uvicorn.Server(config_of(server.http_app(own, token), starts=True)).run([listening])
 
 
 def _print_config(client: str, root: Path) -> None:

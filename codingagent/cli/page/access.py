@@ -157,8 +157,11 @@ def _is_same(given: str, own: str) -> bool:
     return hmac.compare_digest(given.encode("latin-1", "replace"), own.encode())
 
 
-def config_of(app: ASGIApp) -> uvicorn.Config:
-    """Return how an app is served: with few connections, and without a word on the terminal."""
+def config_of(app: ASGIApp, *, starts: bool = False) -> uvicorn.Config:
+    """Return how an app is served: with few connections, and without a word on the terminal.
+
+    Whether it `starts` and ends something of its own with the server.
+    """
     # What goes wrong is said to who asked; a stream that ends with the server is no fault.
     logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
     return uvicorn.Config(
@@ -169,6 +172,7 @@ def config_of(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=2,
+        lifespan="on" if starts else "off",
     )
 
 

@@ -204,7 +204,7 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     return path.rpartition("/")[2], data
 
 
-class Tried(NamedTuple):
+class CheckTried(NamedTuple):
     """How a check ended that was run before any change."""
 
     told: str
@@ -212,10 +212,10 @@ class Tried(NamedTuple):
     is_green: bool = False
 
 
-async def tried(desk: PageState, check: str) -> Tried:
+async def tried(desk: PageState, check: str) -> CheckTried:
     """Run a check once, as it is run after changes."""
     if not check.strip():
-        return Tried("type a command first")
+        return CheckTried("type a command first")
     timeout = desk.settings.check_timeout * 1000
     operation = {"type": "shell", "command": check, "timeout": timeout}
     message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
@@ -225,17 +225,17 @@ async def tried(desk: PageState, check: str) -> Tried:
     lists = [each for each in found if isinstance(each, list)]
     events = [each for some in lists for each in some if isinstance(each, dict)]
     if done.fault or not events:
-        return Tried(done.fault or "it could not be run")
+        return CheckTried(done.fault or "it could not be run")
     event = events[-1]
     if event.get("type") != "shell":
-        return Tried(str(event.get("message") or event.get("reason") or "it could not be run"))
+        return CheckTried(str(event.get("message") or event.get("reason") or "it could not be run"))
     took = f"{float(str(event.get('durationMs') or 0)) / 1000:.1f} s"
     output = "\n".join(filter(None, (str(event.get(name) or "") for name in ("stdout", "stderr"))))
     if (code := event.get("exitCode")) == 0:
-        return Tried(f"It passes now ({took}).", output, is_green=True)
+        return CheckTried(f"It passes now ({took}).", output, is_green=True)
     last = [line for line in output.split("\n") if line.strip()][-4:]
     told = f"It fails now, before any change (exit code {code}, {took}): " + " / ".join(last)
-    return Tried(told, output)
+    return CheckTried(told, output)
 
 
 def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], sizes: list[str]) -> bytes:

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import access, queries
-from codingagent.cli.page.queries import PageState, Tried
+from codingagent.cli.page.queries import CheckTried, PageState
 from codingagent.cli.page.view import SessionView, Story, files_of, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
@@ -53,7 +53,7 @@ class Page:
         self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
-        self._trying: asyncio.Task[Tried] | None = None
+        self._trying: asyncio.Task[CheckTried] | None = None
         self._reviewed: dict[str, tuple[int, bytes, str]] = {}
         """By session: the request whose answer is reviewed, that answer, and what was shown of it."""
         loader = jinja2.FileSystemLoader(_HERE / "templates")
