@@ -13,7 +13,7 @@ from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import documents
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.journal_entries import ApprovalAsked, Record
 from codingagent.model.notices import Notice, Remark
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, plural, without_halves
@@ -32,6 +32,10 @@ from codingagent.workspace.workspace import Workspace
 DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
 
 
+def untold(_record: Record, _session: Session) -> None:
+    """Tell nobody of a record: nothing needs to be hidden in it."""
+
+
 class Person(Struct, frozen=True):
     """The person at the screen: how to show them notices and records, and ask them."""
 
@@ -43,7 +47,7 @@ class Person(Struct, frozen=True):
     """Operations in other formats need no approval."""
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
-    record: Tell = lambda _record, _session: None
+    record: Tell = untold
     any_key: Callable[[str], AbstractContextManager[Callable[[], bool]]] = lambda _: nullcontext(bool)
     """Show what a key of theirs skips; what is entered says whether one came."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
+from codingagent.agent.context import Context, Person, Resources, bare_context, context_of, untold
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
@@ -169,11 +169,12 @@ def session_in(
         secrecy = secrecy_for(settings, vault_file.VaultFile(folder))
         stack.callback(secrecy.save)
         stack.enter_context(_hidden_errors(secrecy))
+        tell = person.record
         person = replace(
             person,
             show=lambda notice, show=person.show: show(secrecy.notice(notice)),
             ask=lambda awaited, ask=person.ask: ask(secrecy.asked(awaited)),
-            record=lambda *told, record=person.record: record(*secrecy.record(*told)),
+            record=untold if person.record is untold else lambda *told: tell(*secrecy.record(*told)),
         )
         log = SessionLog(journal, session, person.record)
         context = context_of(resources, log, person, texts, secrecy)

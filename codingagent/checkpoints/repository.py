@@ -150,13 +150,14 @@ class Store:
     # --- git -----------------------------------------------------------------------------------
     def keep(self, data: bytes) -> str:
         """Keep content that a checkpoint will name, without git, as in gitformat-loose(5); return its id."""
-        whole, blob = b"blob %d\0" % len(data) + data, blob_id(data)
-        path = self.path / "objects" / blob[:2] / blob[2:]
-        if not path.exists():
+        blob = blob_id(data)
+        path = f"{self.path}/objects/{blob[:2]}/{blob[2:]}"
+        if not os.path.exists(path):
             with disk_errors(f"{path} can't be written"):
-                path.parent.mkdir(exist_ok=True)
-                atomic_write.write_beside(path, zlib.compress(whole, 1), is_synced=False)
-                atomic_write.put_in_place(path)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+            whole = zlib.compress(b"blob %d\0" % len(data) + data, 1)
+            atomic_write.write_beside(Path(path), whole, is_synced=False)
+            atomic_write.put_in_place(Path(path))
         return blob
 
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:

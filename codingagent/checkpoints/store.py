@@ -189,10 +189,10 @@ class Checkpoints(Reader):
 
     # --- edits whose checkpoints follow later --------------------------------------------------
     def covers_plainly(self, commit: str, path: str) -> bool:
-        """Return whether an edit changes nothing in the latest checkpoint but the content of a file in it."""
+        """Return whether an edit changes nothing of a checkpoint but the content of a file in it."""
         notes = self._notes(commit)
         is_odd = path in notes.unusual or path in notes.tracked
-        return not is_odd and path in self.covered(commit) and commit == self._store.latest()
+        return not is_odd and path in self.covered(commit)
 
     def keep(self, commit: str, path: str, old: bytes, new: bytes, mode: int) -> KeptEdit | None:
         """Keep both contents of an edit, so that `follow` can make checkpoints of it; None if it is odd."""

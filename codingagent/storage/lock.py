@@ -10,7 +10,8 @@ from pathlib import Path
 from codingagent.errors import WorkError, disk_errors, system_reason
 from codingagent.workspace.sharing import retried
 
-_LOOK_EVERY_S = 0.05
+# A call of a tool holds it for a millisecond.
+_LOOK_FIRST_EVERY_S, _LOOK_EVERY_S = 0.001, 0.05
 _SAY_SO_AFTER_S = 2.0
 
 
@@ -38,7 +39,7 @@ class HomeLock:
         self._take(say)
 
     def _take(self, say: Callable[[str], object] | None) -> None:
-        started, has_said, pause_s = time.monotonic(), False, 0.001
+        started, has_said = time.monotonic(), False
         while holder := self._try():
             home = self._path.parent.parent
             busy = f"another codingagent (pid {holder}) is using {home}"
@@ -47,8 +48,7 @@ class HomeLock:
             if not has_said and time.monotonic() - started > _SAY_SO_AFTER_S:
                 say(f"{busy}; waiting for it (Ctrl-C cancels this)")
                 has_said = True
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, _LOOK_EVERY_S)
+            time.sleep(_LOOK_EVERY_S if has_said else _LOOK_FIRST_EVERY_S)
 
     def _try(self) -> str:
         """Take the lock; return who holds it, if another process does."""
