@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TICK_NS = 10**7
 # So many edits get their checkpoints at once: that takes less than a second.
-_LATE = 500
+_LATE = 200
 
 # What tools make again by themselves, by names that nobody gives to work of their own: so not `build`,
 # `dist` and `target`.
@@ -181,15 +181,16 @@ class Checkpointer:
 
     def settle(self) -> None:
         """Make the checkpoints that edits still lack; where that fails these can't be undone."""
-        late, made = self.log.session.late, list[str]()
+        late = self.log.session.late
         if late and (store := self.lazy_store.opened) is not None:
             try:
                 made = store.follow(edit for _, edit in late)
             except WorkError as fault:
                 self.show(Remark(f"edits can't be undone: {fault}"))
-            ends = zip(late, made[::2], made[1::2], strict=False)
-            parts = [journal_entries.KeptPart(of[0], start, end, of[1].path) for of, start, end in ends]
-            self.log.record(journal_entries.EditsKept(tuple(parts), clock.now()))
+                return
+            for index, name in enumerate(made):
+                part = late[index // 2][0], index % 2 == 0, name
+                self.log.record(journal_entries.CheckpointTaken(*part, (), clock.now()))
 
     def before(self, held: Collection[str] = ()) -> None:
         """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""

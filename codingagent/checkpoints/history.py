@@ -155,8 +155,6 @@ def steps(records: Iterable[entries.Record]) -> tuple[HistoryStep, ...]:
             case entries.HookChanged():
                 part = HistoryStep(record.sequence, record.before, record.after, files=record.files)
                 found.append(part)
-            case entries.EditsKept():
-                found += (HistoryStep(p.sequence, p.before, p.after, files=(p.path,)) for p in record.parts)
             case entries.UndoBegan():
                 began = record
             case entries.UndoEnded() if began is not None:

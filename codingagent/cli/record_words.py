@@ -143,8 +143,6 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(f"session renamed: {record.name or 'no name'}")
         case entries.CommitMade():
             yield _plain(f"committed on {record.branch}: {record.commit:.10}")
-        case entries.EditsKept():
-            pass
         case entries.HookChanged():
             yield _plain(f"a hook changed: {named(record.files)}")
         case _:

@@ -263,7 +263,7 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
     kept: KeptEdit | None = None
-    """The edit of which `EditsKept` makes checkpoints later: none was taken around it."""
+    """The edit, if its checkpoints are made later than its turn."""
 
 
 class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
@@ -420,22 +420,6 @@ class HookChanged(Tagged, frozen=True, tag="hook_changed"):
     at: str
 
 
-class KeptPart(Struct, frozen=True, array_like=True):
-    """The turn of an edit, and the checkpoints before and after it."""
-
-    sequence: int
-    before: str
-    after: str
-    path: str
-
-
-class EditsKept(Tagged, frozen=True, tag="edits_kept"):
-    """All edits that were kept so far have their checkpoints now; none where that failed."""
-
-    parts: tuple[KeptPart, ...]
-    at: str
-
-
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     at: str
 
@@ -458,7 +442,7 @@ _OfRequest = InboxFound | RequestWritten | PersonSaid | RefreshAsked | CheckName
 _OfTrials = CandidateBegan | ChatsNamed
 _OfAnswer = AnswerTaken | AnswerSetAside | OperationStarted | OperationEnded | CheckEnded | TurnEnded
 _OfApproval = ApprovalAsked | ApprovalAnswered | GrantsRevoked | ProtectedFound | ProtectedSettled
-_OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged | EditsKept
+_OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged
 Record = _OfSession | _OfRequest | _OfTrials | _OfAnswer | _OfApproval | _OfFiles
 
 

@@ -196,7 +196,7 @@ def _changed_by(session: Session, record: entries.Record) -> Changes:
             return {"asked": record, "answered": None}
         case entries.ApprovalAnswered():
             return _answer(session, record)
-        case entries.CheckpointTaken() | entries.EditsKept():
+        case entries.CheckpointTaken():
             return _keep(session, record)
         case entries.ProtectedFound():
             return {"protected_found": record.changes}
@@ -328,12 +328,11 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
     return {"answered": record, "granted": granted, "agreed": agreed, "denied": denied}
 
 
-def _keep(session: Session, record: entries.CheckpointTaken | entries.EditsKept) -> Changes:
-    kept = session.checkpoints
-    if isinstance(record, entries.EditsKept):
-        latest = record.parts[-1].after if record.parts else kept.latest
-        return {"late": NONE, "checkpoints": replace(kept, latest=latest)}
-    name, begins = record.name, record.name if record.before else ""
+def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
+    kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
+    if session.late and session.late[0][0] == record.sequence:
+        late = session.late if begins else AppendList(session.late[1:])
+        return {"late": late, "checkpoints": replace(kept, latest=name)}
     # The request about its turn is already out; before the first answer there is no turn.
     is_told = session.phase is _AWAITING and session.sequence > 1 and session.is_taught
     if begins and (is_told or session.phase is _COMPLETE):
@@ -354,7 +353,8 @@ def _keep(session: Session, record: entries.CheckpointTaken | entries.EditsKept)
     is_ahead = bool(ends and session.checked_by) and session.last_checked is None
     is_first = not (begins or session.checked_on) and (session.checked is not None or is_ahead)
     checked_on = name if is_first and not session.is_failing else session.checked_on
-    return {"checkpoints": checkpoints, "checked_on": checked_on}
+    # Where those of earlier edits could not be made they never are: they would come out of order.
+    return {"late": NONE, "checkpoints": checkpoints, "checked_on": checked_on}
 
 
 def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
