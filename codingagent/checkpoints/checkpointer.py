@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TICK_NS = 10**7
 # So many edits get their checkpoints at once: that takes less than a second.
-_LATE = 200
+_LATE = 500
 
 # What tools make again by themselves, by names that nobody gives to work of their own: so not `build`,
 # `dist` and `target`.
