@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors, system_reason
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried
 
 # A call of a tool holds it for a millisecond.
 _LOOK_FIRST_EVERY_S, _LOOK_EVERY_S = 0.001, 0.05

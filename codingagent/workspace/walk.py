@@ -18,8 +18,16 @@ from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Ignored, by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
-from codingagent.workspace.git_files import Git, GitListing, belonging, paths_below
-from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
+from codingagent.workspace.git_files import (
+    OF_FINDER,
+    RULES_LIMIT_BYTES,
+    Git,
+    GitListing,
+    belonging,
+    paths_below,
+    text_of,
+    whole_lines,
+)
 
 # Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000
@@ -36,6 +44,9 @@ OWN_IGNORE_FILE = ".codingagentignore"
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000
 _ESCAPE = lazy_pattern(r"\\(.)")
+_LONG_LINE = lazy_pattern(rf".{{{_LENGTH_LIMIT + 1}}}")
+# A backslash that marks no special character: in a path of Windows, say.
+_OTHER_SLASH = lazy_pattern(r"(?m)^(?!#)(?:[^\\\n]|\\[\\*?\[\]!# ])*\\(?![\\*?\[\]!# ])")
 
 
 @cache
@@ -61,7 +72,8 @@ class PlainRules:
     def add(self, folder: str, text: str) -> None:
         """Add an ignore file; its folder is "" or ends with a slash."""
         self._folders.clear()
-        for line in text.splitlines():
+        for whole in text.split("\n"):
+            line = whole.removesuffix("\r")
             pattern = line.removeprefix("!")
             while pattern.endswith(" ") and not pattern.endswith("\\ "):
                 pattern = pattern[:-1]
@@ -312,6 +324,9 @@ def _rules_in(path: Path) -> str:
     for is_so, how in (
         (path.is_symlink(), "is a link: make it a file"),
         ("\0" in text, "is not text in UTF-8: save it so"),
+        ("\r" in text.replace("\r\n", ""), "ends lines as old Macs did: save it with LF"),
+        (_LONG_LINE.search(text), f"has a line over {_LENGTH_LIMIT:,} characters: cut it"),
+        (_OTHER_SLASH.search(text), "has a \\ between folders: write /"),
         ("[:" in text, "has a class like [[:digit:]], which is not read here: write [0-9]"),
     ):
         if is_so:
