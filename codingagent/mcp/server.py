@@ -7,6 +7,7 @@ and reads arguments that look like JSON a second time.
 import asyncio
 import contextlib
 import hmac
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -37,8 +38,6 @@ _Request = ServerRequestContext[Any, Any]
 
 # How often a call looks whether it was answered elsewhere, or cancelled, and tells of output.
 _LOOK_EVERY_S, _TELL_EVERY_S = 0.05, 0.1
-# Without a call for so long, sessions make what they put off.
-_REST_AFTER_S = 0.5
 _QUESTION_CHARACTERS = 6_000
 _TOOLS_LAST = CacheHint(ttl_ms=3_600_000, scope="public")
 
@@ -72,8 +71,9 @@ class ToolServer:
 
     def __init__(self, opened: "Callable[[str, str], ToolSession]", patience_s: float) -> None:
         self._opened, self._patience_s = opened, patience_s
+        # What a client sends belongs on no terminal: it is told what was wrong.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
         self._sessions: dict[str, ToolSession] = {}
-        self._rest: asyncio.TimerHandle | None = None
         self._tools = types.ListToolsResult(tools=[*map(_described, calls.TOOLS)])
         self._server: Server[Any] = Server(
             "codingagent",
@@ -110,10 +110,6 @@ class ToolServer:
         for session in {*self._sessions.values()}:  # one has two names once it has begun
             session.close()
 
-    def _put_to_rest(self) -> None:
-        for session in {*self._sessions.values()}:
-            session.rest()
-
     async def _list_tools(
         self, _: _Request, __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -142,9 +138,6 @@ class ToolServer:
                     await asyncio.sleep(_LOOK_EVERY_S)
             raise
         told = waiting.result()
-        if self._rest is not None:
-            self._rest.cancel()
-        self._rest = asyncio.get_running_loop().call_later(_REST_AFTER_S, self._put_to_rest)
         if session.has_failed:
             self._sessions = {name: each for name, each in self._sessions.items() if each is not session}
             session.close()

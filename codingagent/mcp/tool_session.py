@@ -95,14 +95,8 @@ class ToolSession:
         if self._begun.done() and not self.has_failed:
             self._work.context.runner.end_command()
 
-    def rest(self) -> None:
-        """No call came for a while: make what was put off, so that others need not."""
-        with contextlib.suppress(RuntimeError):  # it was closed meanwhile
-            self._thread.submit(self._settle)
-
     def close(self) -> None:
         """End the session's thread, once its calls are done."""
-        self.rest()
         self._thread.submit(self._stack.close)
         self._thread.shutdown()
 
@@ -133,12 +127,6 @@ class ToolSession:
         self._stack.callback(lambda: self._home.sessions.mend_document(work.context.log.session))
         self._reader, self._hide, self._is_gone = ToolReader(work.context), work.context.secrecy.hide, False
 
-    def _settle(self) -> None:
-        if not self.has_failed:
-            with self._home.lock.held(self._place.say):
-                if not self._work.context.log.has_grown():
-                    self._work.context.checkpointer.settle()
-
     @property
     def _state(self) -> session_state.Session:
         return self._work.context.log.session
@@ -149,7 +137,7 @@ class ToolSession:
             self._begun.result()
             match calls.tool_of(call):
                 case "diff":
-                    return self._locked(self._diff, caller)
+                    return self._locked(lambda: self._of(self._reader.diff(self._home)), caller)
                 case "undo":
                     return self._locked(lambda: self._undo(call.calls), caller)
                 case tool if tool in calls.CHANGING:
@@ -203,10 +191,6 @@ class ToolSession:
         told = self._state.undo_note.removeprefix("the user ") or "nothing was undone"
         self._work.conversation.write_due()
         return self._of(self._hide("\n".join(filter(None, (told, left)))), is_error=bool(left))
-
-    def _diff(self) -> Told:
-        self._work.context.checkpointer.settle()
-        return self._of(self._reader.diff(self._home))
 
     def _finish(self, *, withdraws: bool) -> None:
         """Finish what is unfinished; a question of another call is withdrawn."""

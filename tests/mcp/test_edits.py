@@ -1,6 +1,5 @@
 """Edits in quick succession: none waits for its checkpoints, and each can be undone by itself."""
 
-import asyncio
 import json
 import os
 import signal
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.storage.homes import Home
 from tests.helpers import REPOSITORY, children, run_here, wait_until
 from tests.mcp.clients import Tools, server_at, talk
 
@@ -107,20 +105,3 @@ def test_a_kill_at_any_instant_loses_no_edit(tmp_path: Path, calls: int) -> None
         assert file.read_text() == f"{now - less}\n"
     records = map(json.loads, run_here("log", "--json", folder=tmp_path).stdout.splitlines())
     assert sum(each["kind"] == "turn_ended" for each in records) == now
-
-
-def test_a_pause_makes_the_checkpoints(tmp_path: Path) -> None:
-    """Nobody has to ask for them."""
-    (tmp_path / "a").write_text("0\n")
-    home = Home.at(tmp_path / ".codingagent", create=True)
-
-    def late() -> int:
-        [session] = home.sessions.ids()
-        return len(home.load(session).late)
-
-    async def work(tools: Tools) -> None:
-        for number in range(3):
-            await edit(tools, number, number + 1)
-        await asyncio.to_thread(wait_until, lambda: not late())
-
-    talk(server_at(tmp_path), work)

@@ -11,7 +11,6 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.checkpoints.history import steps
 from codingagent.cli import command_table, stdio, tables, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
@@ -137,15 +136,13 @@ def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, d
     found: dict[int, dict[str, tuple[int, int]]] = {}
     ended = (each for each in records if isinstance(each, TurnEnded))
     many = {each.sequence for each in ended if len(each.changed) > _COUNTED}
-    # Older turns need no exact counts, and where many files changed they help nobody.
-    differing = (each for each in steps(records)[-20:] if each.sequence and each.before != each.after)
-    counted = {each.after: each for each in differing if each.sequence not in many}
-    few = [(each.before, newer) for newer, each in counted.items() if newer]
-    if not few:
-        return found
     from codingagent.checkpoints import undo
 
-    with contextlib.suppress(CodingAgentError), undo.history_of(home, state, records) as (kept, _):
+    with contextlib.suppress(CodingAgentError), undo.history_of(home, state, records) as (kept, every):
+        # Older turns need no exact counts, and where many files changed they help nobody.
+        differing = (each for each in every[-20:] if each.sequence and each.before != each.after)
+        counted = {each.after: each for each in differing if each.sequence not in many}
+        few = [(each.before, newer) for newer, each in counted.items() if newer]
         for newer, told in kept.counts_of(few):
             counts = found.setdefault(counted[newer].sequence, {}) if newer else {}
             for path, (added, removed) in told.items():
