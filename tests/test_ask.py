@@ -9,7 +9,7 @@ import pytest
 from codingagent.context.show import EDIT_IT
 from codingagent.model.operations import ReadFile
 from codingagent.prompt import guide
-from codingagent.protocols.tags import prose, reply
+from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.homes import Home
 from tests.agent.test_every_state import EDIT, RUN, Recorded
@@ -240,11 +240,11 @@ def test_a_question_may_be_followed_by_a_wish(home: Path) -> None:
 )
 def test_the_words_are_those_of_the_answer(words: str, said: str) -> None:
     """Without our own lines and a fence around all."""
-    assert prose.words_of(words) == said
+    assert reply.words_of(words) == said
 
 
 def test_an_answer_without_words_is_told_so() -> None:
-    (item,) = prose.answer_items("", [])
+    (item,) = reply.answer_items("", [])
     assert isinstance(item, Problem)
 
 

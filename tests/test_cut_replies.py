@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.protocols.tags import continuation, scanner
-from codingagent.protocols.tags.tag_blocks import Block
+from codingagent.protocols.tags.scanner import Block
 from tests.helpers import LiveSession, live_session, plain_session
 
 BODY = "".join(f"line number {n}\n" for n in range(40))

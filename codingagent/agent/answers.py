@@ -22,7 +22,7 @@ from codingagent.model import documents, encoding, operations, plain_text
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
-from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
+from codingagent.protocols.tags import continuation, reply, scanner, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
 from codingagent.storage.homes import Home, all_sessions
 from codingagent.storage.mailbox import Mailbox
@@ -105,7 +105,7 @@ class AnswerReader:
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
         session = self._context.log.session
-        text = tag_blocks.fold_line_ends(text)
+        text = scanner.fold_line_ends(text)
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
         bare = text.strip()
         half = bare[: len(bare) // 2].strip()
@@ -118,7 +118,7 @@ class AnswerReader:
         session = self._context.log.session
         if session.is_asking:  # words to show, and what only reads; the rest is named
             found = reply.read(text)
-            items = prose.answer_items(prose.words_of(text), found.items)
+            items = reply.answer_items(reply.words_of(text), found.items)
             is_open = found.header is not None and "[END" not in text.replace("\\", "")
             notes = (reply.CUT,) if is_open else ()
             return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
@@ -181,7 +181,7 @@ class AnswerReader:
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
             is_json = self._context.log.session.terms.protocol == "json"
-            words = prose.items_of(text, is_json=is_json)
+            words = reply.items_of_words(text, is_json=is_json)
             return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(len(other.items)),))
@@ -221,7 +221,7 @@ def _doubted(item: Step | Problem) -> Step | Problem:
 def objection(data: bytes, session: Session) -> str:
     """Return why an answer's bytes are not this session's next one, or nothing."""
     text = "" if documents.is_zip(data) else encoding.typed_text(data, "replace")
-    header = transcript.last_header(tag_blocks.fold_line_ends(text))
+    header = transcript.last_header(scanner.fold_line_ends(text))
     return reply.objection(header, session, digest_of(data))
 
 
@@ -272,7 +272,7 @@ class Recipients(Struct, frozen=True):
         if answer.reply.is_joined:
             return ""
         if header is None or header.session != at_work.session_id:
-            last = transcript.last_header(tag_blocks.fold_line_ends(answer.text))
+            last = transcript.last_header(scanner.fold_line_ends(answer.text))
             if answer.reply.has_outbox and last is None:
                 return ""
             header = last or header
@@ -336,7 +336,7 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
         transcript.check_export(text)
         if not text.strip():
             raise UsageError("there is nothing to paste: copy the chat's answer first")
-    header = transcript.last_header(tag_blocks.fold_line_ends(text))
+    header = transcript.last_header(scanner.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it takes a third of a second.
         from codingagent.protocols.json import messages

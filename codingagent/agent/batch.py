@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from codingagent.agent import check, executor, file_operations, protected, tried
-from codingagent.agent.context import Context
-from codingagent.agent.plan import OperationRequest, subject_of
+from codingagent.agent.context import Context, OperationRequest, subject_of
 from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
-from codingagent.agent.context import Context, bare_context
-from codingagent.agent.plan import OperationRequest, Plan, subject_of
+from codingagent.agent.context import Context, OperationRequest, Plan, bare_context, subject_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.tried import tried
 from codingagent.checkpoints.history import steps

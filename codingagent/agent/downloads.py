@@ -24,7 +24,7 @@ from codingagent.model.operations import CreateFile, DeleteFile, FileOperation, 
 from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import Note, some
 from codingagent.protocols.foreign.file_names import Files, ambiguous, name_in_comment
-from codingagent.protocols.tags import reply, tag_blocks
+from codingagent.protocols.tags import reply, scanner
 from codingagent.protocols.tags.reply import Problem, Step
 
 # An archive may name far more than it holds: its files, and the bytes of all together.
@@ -288,7 +288,7 @@ def _text_of(data: bytes) -> str | None:
 
 
 def _is_bare(data: bytes) -> bool:
-    return reply.read(tag_blocks.fold_line_ends(_text_of(data) or "")).is_bare
+    return reply.read(scanner.fold_line_ends(_text_of(data) or "")).is_bare
 
 
 def _is_crlf(text: str) -> bool:

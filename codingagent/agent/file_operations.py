@@ -7,10 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.agent import placeholders
-from codingagent.agent.context import Context
-from codingagent.agent.plan import OperationRequest, Plan
-from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
-from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, notebooks, syntax_check
+from codingagent.agent.context import Context, OperationRequest, Plan
+from codingagent.checkpoints.repository import gives_git_programs, holds_below
+from codingagent.editing import answer_checks, apply, body_rules, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, paths, plain_text, results
 from codingagent.model.journal_entries import ContentChange
@@ -411,7 +410,7 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
     if isinstance(content, bytes):
         return operation, ()
     if operation.arrival is not None:
-        body = body_repair.mend_file(content, path, operation.arrival, old)
+        body = body_rules.mend_file(content, path, operation.arrival, old)
         content, notes = body.text, body.notes
     elision = "" if old is None or operation.unchecked else elisions.elision_in(content, old, path)
     if elision:

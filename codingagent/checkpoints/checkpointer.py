@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from codingagent.checkpoints.history import NAMED, UNSEEN, Change, Checkpoint, LeftOut, named
-from codingagent.checkpoints.repository_files import is_of_git
+from codingagent.checkpoints.history import NAMED, UNSEEN, Change, Checkpoint, LeftOut, is_of_git, named
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import journal_entries, observations, paths, patterns, session_state
 from codingagent.model.notices import Notice, Remark

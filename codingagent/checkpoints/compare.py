@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, convert, field, to_builtins
 
-from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
-from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
-from codingagent.checkpoints.repository_files import is_of_git, real, stored
+from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, is_of_git, kind_of
+from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of, real, stored
 from codingagent.model import encoding, patterns, plain_text
 from codingagent.workspace.dirfd import composed, is_link
 from codingagent.workspace.git_files import GitError

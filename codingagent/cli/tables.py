@@ -50,31 +50,21 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
         _print("no sessions yet; `codingagent list --runs` lists the runs" if runs else begin)
         return
     look, now = look_of(sys.stdout), layout.local_now()
-    if not look.is_terminal:
-        # Scripts rely on this format.
-        headings = ("session", "state", "turn", "changed (UTC)", "task")
-        rows = [_session(s, f"{s.updated_at[:16].replace('T', ' ')}", 60) for s in sessions]
-        show_lines(layout.table(headings, rows, look))
-        return
-    headings = ("session", "state", "turn", "changed", "task")
-    rows = [_session(s, layout.ago(s.updated_at, now), 2 * look.width) for s in sessions]
-    # A run has one turn and no task.
-    is_of_runs = any(session.is_run for session in sessions)
-    for chosen in ((0, 1, 3),) if is_of_runs else ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
-        widths = [max(len(headings[i]), *(layout.cells(row[i][0]) for row in rows)) for i in chosen]
-        if look.width - sum(width + 2 for width in widths[:-1]) >= 20:  # a shorter task says nothing
-            break
-    picked = [[row[i] for i in chosen] for row in rows]
-    show_lines(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
+    rows = [_session(each, look, now) for each in sessions]
+    # Scripts rely on what a pipe gets.
+    columns = ("changed", "task") if look.is_terminal else ("turn", "changed (UTC)", "task")
+    show_lines(layout.table(("session", "state", *columns), rows, look, cuts=True))
 
 
-def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
+def _session(session: Session, look: Look, now: datetime) -> tuple[Span, ...]:
+    is_seen = look.is_terminal
+    changed = layout.ago(session.updated_at, now) if is_seen else session.updated_at[:16].replace("T", " ")
     return (
         (session.session_id, "bold"),
         ("closed", "dim") if session.is_closed else (session.phase.value, STATES[session.phase]),
-        (str(session.sequence), ""),
+        *(() if is_seen else ((str(session.sequence), ""),)),
         (changed, ""),
-        (plain_text.one_line(session.name or session.task, limit), ""),
+        (plain_text.one_line(session.name or session.task, 2 * look.width if is_seen else 60), ""),
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, diff_apply, edit_markers, match, nearest, syntax_check
+from codingagent.editing import body_rules, diff_apply, edit_markers, match, nearest, syntax_check
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
@@ -144,9 +144,9 @@ def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, 
             nearest.around(lines, [(min(part.start_line, total), total)]),
             advice="; use SEARCH/REPLACE, or read the file first",
         )
-    body = body_repair.Body(part.text)
+    body = body_rules.Body(part.text)
     if arrival is not None:
-        body = body_repair.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
+        body = body_rules.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
     return match.Found(start, end - start, (*split(body.text),), (0, 0), notes=body.notes)
 
 
@@ -293,7 +293,7 @@ def _settled(hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
 # meant, or nobody knows.
 
 # Comparing takes time that grows with the square.
-_COMPARED_LINES, _COMPARED_CHARACTERS = 2_000, 1_000
+_COMPARED_CHARACTERS = 1_000
 _LIKE, _LIKER = 0.6, 0.25
 # To tell which lines each of so many means takes seconds.
 _OTHERS = 200
@@ -377,22 +377,15 @@ def _best(fits: Mapping[Span, Fit], *, is_sure: bool) -> Span | None:
 
 def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Span | None:
     """Return where lines are now, or as many in their place; None if neither is."""
-    head, tail = nearest.common_ends(shown, now)
-    if end <= head or end > len(shown):  # the shown text has no such lines
+    if end > len(shown):  # the shown text has no such lines
         return start, end
-    by = len(now) - len(shown)
-    if start >= len(shown) - tail:
-        return start + by, end + by
-    old, new = shown[head : len(shown) - tail], now[head : len(now) - tail]
-    if max(len(old), len(new)) > _COMPARED_LINES:
-        return None
-    before, after = 0, by
-    for a, b, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-        if head + a >= end:
+    before, after = 0, len(now) - len(shown)
+    for _, a, last, b, _ in (step for step in nearest.steps(shown, now) if step[0] == "equal"):
+        if a >= end:
             after = b - a
             break
         before = b - a
-        if head + a <= start and end <= head + a + size:
+        if a <= start and end <= last:
             after = before
             break
     return (start + before, end + before) if before == after else None

@@ -1,10 +1,10 @@
-"""Rules that undo damage to a block's body: around it, before its lines, inside them.
+"""Repair the body of a block: rules that undo damage around it, before its lines, inside them.
 
 Each rule has its proof: the lines on disk that the body replaces, the kind of the file, or the tags of the
 same answer. What looks like damage and has no proof is written as it came, and the result says so; what is
 certainly damaged, and can't be known, is asked for again.
 
-Over 500 lines: the rules, and their tables in the order in which they are tried.
+Over 500 lines: the rules, their tables in the order in which they are tried, and what applies them.
 """
 
 import itertools
@@ -12,15 +12,16 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby, pairwise
-from typing import NoReturn
+from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import characters, file_kinds, indentation
-from codingagent.editing.characters import MendedLines, ReplacedLines
+from codingagent.editing import characters, edit_markers, file_kinds, file_lines, indentation
+from codingagent.editing.characters import BodyCase, BodyRule, ReplacedLines
+from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import BodyEvidence, Damage, Rule
+from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
 from codingagent.model.plain_text import DOUBT, blanks, joined
 
@@ -41,45 +42,6 @@ _ENDS_BLANK = lazy_pattern(r"\s$")
 _RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))", re.MULTILINE
 )
-
-
-class BodyCase(Struct):
-    """A body under repair: each rule may change its lines and say so."""
-
-    lines: list[str]
-    ground: ReplacedLines
-    arrival: BodyEvidence
-    notes: list[str] = field(default_factory=list)
-
-    def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
-        for rule in rules:
-            if (lines := rule.run(self)) is not None:
-                self.lines = lines
-                self.say(rule.said)
-
-    @property
-    def path(self) -> str:
-        return self.ground.path
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the body is all that the file will hold."""
-        return len(self.ground.replaced) == len(self.ground.lines)
-
-    def say(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
-
-    def refuse(self, what: str) -> NoReturn:
-        raise characters.refusal(what, self.arrival)
-
-    def is_proven(self, undone: Sequence[str]) -> bool:
-        """Return whether lines are in the file after something is undone, and none of them before."""
-        return self.ground.has(undone) and not self.ground.has(self.lines)
-
-
-BodyRule = Callable[[BodyCase], list[str] | None]
-"""Returns the lines as they were meant; None if it does not change them."""
 
 
 def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
@@ -164,11 +126,8 @@ def _numbers(case: BodyCase) -> None:
     found = [_ANY_NUMBER.match(line) for line in new]
     numbers = [int(each[1]) for each in found if each]
     is_ours, start = all(map(_OUR_NUMBER.match, new)), numbers[0] if numbers else 0
-    if numbers != [*range(start, start + len(new))]:
-        if is_program and is_ours:
-            case.refuse("its lines begin with numbers, not consecutive ones")
-        return
-    if ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
+    is_counted = numbers == [*range(start, start + len(new))]
+    if not is_counted or ground.parses_with(new) or any(map(_ANY_NUMBER.match, ground.replaced)):
         return
     both = [(line, each) for line, each in zip(new, found, strict=True) if each]
     bare_lines = {line[each.end(1) :].lstrip("|│:→\t ") for line, each in both} - {""}
@@ -250,11 +209,6 @@ def _breaks(case: BodyCase) -> list[str] | None:
     ]
     # Else taking them off is all that the edit does.
     return kept if kept not in (case.lines, list(case.ground.replaced)) else None
-
-
-def _mended(mend: Callable[..., MendedLines], case: BodyCase) -> None:
-    case.lines, notes = mend(case.lines, case.ground, case.arrival)
-    case.notes += notes
 
 
 def _whole_file(case: BodyCase) -> None:
@@ -474,8 +428,6 @@ def _odd_command(case: BodyCase) -> None:
     text = joined(case.lines)
     if text.isascii() and "&" not in text and "](" not in text:
         return
-    if any(map(chat_damage.LEADING_BLANK.search, case.lines)):
-        case.refuse("lines are indented with no-break spaces")
     within = file_kinds.lines_of_text(case.lines, case.path)
     lines = (line for index, line in enumerate(case.lines) if index not in within)
     rest = _QUOTED.sub("''", "\n".join(lines))
@@ -498,12 +450,12 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         lambda case: _bare(case.lines, case.ground),
     ),
     Rule("blank lines", "blank lines are doubled", _blank_lines),
-    Rule("characters", "{damage} were undone in the body, {proof}", partial(_mended, characters.mend)),
+    Rule("characters", "{damage} were undone in the body, {proof}", characters.mend),
 )
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indentation", "{what}: it was restored {ground}", partial(_mended, indentation.restore)),
+    Rule("indentation", "{what}: it was restored {ground}", indentation.restore),
     Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
     Rule(
         "a script's here-documents", "no line ends its here-document", partial(_here_document, is_file=True)
@@ -514,3 +466,113 @@ COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     Rule("here-documents", "no line ends its here-document", _here_document),
     Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )
+
+
+# --- a body, repaired ---------------------------------------------------------------------------------
+# Specification 003 says that a body is taken as written. A body that has `until` is taken letter by
+# letter: that is how to say that it is meant.
+_MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
+_THE_BODY = lazy_pattern(r"\b([Tt]he) body\b")
+_QUOTE_ENTITIES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
+# A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
+_NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
+T = TypeVar("T")
+
+
+class Body(Struct, frozen=True):
+    """A body as it was meant, and what was undone in it."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def mend_file(body: str, path: str, arrival: BodyEvidence, old: str | None = None) -> Body:
+    """Return the text of a whole file, over `old`; refuse it if what it was can't be known."""
+    lines = file_lines.FileLines(line.removesuffix("\r") for line in file_lines.split(old or ""))
+    return mend_lines(body, ReplacedLines(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
+
+
+def mend_lines(  # what is told of a body, and to whom
+    body: str,
+    ground: ReplacedLines,
+    arrival: BodyEvidence,
+    name: str = "EDIT_FILE",
+    called: str = r"\1 body",
+    rules: Sequence[Rule[BodyRule]] = RULES,
+) -> Body:
+    """Return the lines that replace others; a refusal is about the block `name`, its body `called` so."""
+    lines = file_lines.split(body)
+    case = BodyCase(lines, ground, arrival)
+    try:
+        case.apply(rules)
+    except OperationError as fault:
+        meant = "" if 'until="TOKEN"' in fault.advice else f"; {_MEANT.format(name=name)}"
+        fact, advice = (_THE_BODY.sub(called, each) for each in (fault.fact, fault.advice + meant))
+        raise OperationError(fact, fault.detail, advice=advice) from None
+    notes = tuple(_THE_BODY.sub(called, note) for note in case.notes)
+    if case.lines is lines:
+        return Body(body, notes)
+    text = joined(case.lines)
+    return Body(text if body.endswith("\n") else text.removesuffix("\n"), notes)
+
+
+def mend_command(body: str, arrival: BodyEvidence) -> Body:
+    """Return the shell lines of a command; refuse them if they are damaged: only what was meant is run."""
+    how = arrival, "RUN_COMMAND", r"\1 command", COMMAND_RULES
+    return mend_lines(body, ReplacedLines("command.sh"), *how)
+
+
+def check_letters(body: str, path: str, way: Channel, name: str) -> None:
+    """Refuse a body with `until` that shows the same damage as the tags of its answer.
+
+    Such a body is meant letter by letter, but these letters can no longer be known. In entities
+    even markers of edits are damage: no file but markup holds them so.
+    """
+    if any(row.damage in way and row.trace.search(body) for row in ROWS) or (
+        Damage.ANGLES in way and chat_damage.ENTITY.search(body)
+    ):
+        raise OperationError(
+            "The chat damaged the tags of this answer, and the body has the same damage: nothing was done",
+            advice="; send this block again in a code block",
+        )
+    if not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
+        raise OperationError(
+            f"The {name} body has SEARCH/REPLACE markers in HTML entities, which looks like damage by"
+            " the chat: nothing was done",
+            advice="; send this block again in a code block",
+        )
+
+
+def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:
+    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and notes.
+
+    Markers in entities show what became of all of the body. It is decoded as a whole then, once, and
+    refused where not all of it came so. `read` raises OperationError for what can't be read.
+    """
+    try:
+        return read(body), ()
+    except OperationError:
+        bare, notes = without_fence(file_lines.split(body)), tuple[str, ...]()
+        if bare is None and _with_markers(body) == body:
+            raise
+    if bare is not None:
+        body, notes = joined(bare), (FENCE_NOTE,)
+    if chat_damage.has_encoded_marker(body):
+        # All of it went through one serializer of HTML: nothing in it was left out.
+        rest = chat_damage.ENTITY.sub("", body)
+        is_partly = any(name in body and quote in rest for name, quote in _QUOTE_ENTITIES.items())
+        if is_partly or any(c in rest for c in "<>&") or _NAMELESS.search(body):
+            raise OperationError(
+                "The markers of this edit came as HTML entities, and the lines between them only in part:"
+                " nothing was done",
+                advice="; send this block again in a code block",
+            )
+        body = chat_damage.without_entities(body)
+        notes += (f"{Damage.ENTITIES.value} were undone in the body, as in its markers",)
+    if (whole := _with_markers(body)) != body:
+        notes += ("damaged SEARCH/REPLACE markers were read as such",)
+    return read(whole), notes
+
+
+def _with_markers(body: str) -> str:
+    return "\n".join(edit_markers.marker_of(line) or line for line in body.split("\n"))

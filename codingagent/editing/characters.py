@@ -7,16 +7,16 @@ else asked for again. What nothing proves is taken as written.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NoReturn
 
 from msgspec import Struct, field
 
 from codingagent.editing import file_kinds, file_lines, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations, plain_text
-from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, DamageRow
+from codingagent.model.chat_damage import ROWS, BodyEvidence, Channel, Damage, DamageRow, Rule
 from codingagent.model.patterns import lazy_pattern
 
 Says = Literal["keep", "undo", "ask"]
@@ -74,25 +74,61 @@ class ReplacedLines(Struct, dict=True):
         return not self.known.isdisjoint(lines)
 
 
-MendedLines = tuple[list[str], tuple[str, ...]]
-"""New lines as they were meant, and what was undone in them."""
+class BodyCase(Struct):
+    """A body under repair: each rule may change its lines and say so."""
+
+    lines: list[str]
+    ground: ReplacedLines
+    arrival: BodyEvidence
+    notes: list[str] = field(default_factory=list)
+
+    def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
+        for rule in rules:
+            if (lines := rule.run(self)) is not None:
+                self.lines = lines
+                if "{" not in rule.said:  # else the rule itself has said what differs
+                    self.say(rule.said)
+
+    @property
+    def path(self) -> str:
+        return self.ground.path
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the body is all that the file will hold."""
+        return len(self.ground.replaced) == len(self.ground.lines)
+
+    def say(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def refuse(self, what: str) -> NoReturn:
+        meant, fenced = " with the characters that the file should contain", " in a code block"
+        fact = f"The body looks damaged by the chat: {what}. Nothing was done"
+        raise OperationError(
+            fact, advice=f"; send this block again{meant if self.arrival.in_code else fenced}"
+        )
+
+    def is_proven(self, undone: Sequence[str]) -> bool:
+        """Return whether lines are in the file after something is undone, and none of them before."""
+        return self.ground.has(undone) and not self.ground.has(self.lines)
 
 
-def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
+BodyRule = Callable[[BodyCase], list[str] | None]
+"""Returns the lines as they were meant; None if it does not change them."""
+
+
+def mend(case: BodyCase) -> list[str] | None:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
-    notes: list[str] = []
     # The signs of an input method where only code can be.
-    text = "\n".join(new)
+    new, ground, text = case.lines, case.ground, "\n".join(case.lines)
     if not text.isascii() and _WIDE.search(text):
         fresh = ["" if line in ground.known else line for line in new]
         within = ground.text_among(new)
         is_new = _WIDE.search("\n".join(fresh)) is not None
         if is_new and file_kinds.cannot_hold(_WIDE, fresh, ground.path, within):
-            what = "full-width punctuation, which no such file has"
-            raise refusal(f"it contains {what}", arrival)
-    if not may_be_damaged(text):
-        return new, ()
-    for row in ROWS:
+            case.refuse("it contains full-width punctuation, which no such file has")
+    for row in ROWS if may_be_damaged(text) else ():
         undone = [row.undo(line) for line in new]
         if row.damage is Damage.CITATIONS:
             undone = row.undo("\n".join(new)).split("\n")
@@ -101,17 +137,17 @@ def mend(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> Mended
         look = _Look(row, new, undone, ground)
         if any(mark in ground.spared for mark in look.targets):
             continue
-        says, why = _verdict(look, arrival.way)
+        says, why = _verdict(look, case.arrival.way)
         if says == "ask":
-            raise refusal(f"it contains {row.damage.value}, {why}", arrival)
+            case.refuse(f"it contains {row.damage.value}, {why}")
         if says == "keep" and why:
-            notes.append(why)
+            case.say(why)
         if says == "undo":
             pairs, new = zip(new, look.undone, strict=True), look.undone
             if row.damage is Damage.CITATIONS:  # a line of nothing else goes
                 new = [line for was, line in pairs if line.strip() or not was.strip()]
-            notes.append(f"{row.damage.value} were undone in the body, {why}")
-    return new, tuple(dict.fromkeys(notes))
+            case.say(f"{row.damage.value} were undone in the body, {why}")
+    return None if new is case.lines else new
 
 
 # In a line that has no other letters than ASCII.
@@ -387,10 +423,3 @@ def may_be_damaged(text: str) -> bool:
     """Return whether a text holds any character that a chat makes of another; most hold none."""
     is_odd = not text.isascii() or "&" in text or "\\" in text or "http" in text
     return is_odd or bool(citations.forms_in(text))
-
-
-def refusal(what: str, arrival: BodyEvidence) -> OperationError:
-    meant, fenced = " with the characters that the file should contain", " in a code block"
-    how = f"send this block again{meant if arrival.in_code else fenced}"
-    fact = f"The body looks damaged by the chat: {what}. Nothing was done"
-    return OperationError(fact, advice=f"; {how}")

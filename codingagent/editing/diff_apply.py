@@ -7,56 +7,16 @@ places that fit it may name one.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-from codingagent.editing import body_rules, characters, elisions, file_lines, indentation, match, nearest
-from codingagent.editing.body_rules import BodyCase
-from codingagent.editing.characters import ReplacedLines
+from codingagent.editing import body_rules, characters, elisions, indentation, match, nearest
+from codingagent.editing.characters import BodyCase, ReplacedLines
+from codingagent.editing.file_lines import FileLines
 from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, operations
-
-
-class HunkFile:
-    """The lines of a file, and what is asked of them for each hunk."""
-
-    def __init__(self, lines: file_lines.FileLines, path: str) -> None:
-        self.lines = lines
-        self.known = frozenset(lines.bare)
-        self.path = path
-        self.is_shown = False  # the answer has lines of it with their indentation
-        self._sections: dict[str, list[tuple[int, int]]] = {}
-
-    def sections(self, name: str) -> list[tuple[int, int]]:
-        """Return where each class or function of that name begins, and where the next thing does."""
-        if name in self._sections:
-            return self._sections[name]
-        found = self._sections[name] = []
-        for start, line in enumerate(self.lines):
-            text = line.strip()
-            behind = text[len(name) :][:1]
-            # git cuts the text at 80 characters.
-            is_longer = len(name) < 70 and (behind.isalnum() or behind == "_")
-            if text.startswith(name) and not is_longer:
-                found.append((start, self._section_end(start)))
-        return found
-
-    def _section_end(self, start: int) -> int:
-        """Return where something begins that is no deeper than the line at `start`."""
-        depth = len(self.lines[start]) - len(self.lines[start].lstrip())
-        for at in range(start + 1, len(self.lines)):
-            text = self.lines[at].lstrip()
-            is_first = text[:1].isalnum() or text[:1] in ("_", "$")
-            if is_first and len(self.lines[at]) - len(text) <= depth:
-                return at
-        return len(self.lines)
-
-
-class HunkFit(Place, frozen=True, kw_only=True):
-    """A place of a hunk, where it changes the lines from `first` to before `last`."""
-
-    first: int
-    last: int
+from codingagent.model.plain_text import joined
 
 
 class PlacedHunk:
@@ -76,8 +36,21 @@ class PlacedHunk:
         # Without context such a hunk may be done already, or not.
         self.is_bare = said.is_counted and len({*marks}) == 1
         self.has_text = any(line.strip() for line in self.old)
-        self.fits: list[HunkFit] = []
+        self.fits: list[Place] = []
         self.done_at: int | None = None
+
+    def changes(self, fit: Place) -> tuple[int, int]:
+        """Return from where to before where it changes lines at a place."""
+        return fit.start + self.lead, fit.start + fit.count - self.trail
+
+    def within(self, lines: FileLines, name: str, fits: list[Place]) -> list[Place]:
+        """Return the fits within a class or function of that name; all, if the file has none."""
+        spans = lines.once(("section", name), partial(_sections, name=name))
+
+        def is_inside(fit: Place) -> bool:
+            return any(start <= fit.start + self.lead and fit.start <= end for start, end in spans)
+
+        return [*filter(is_inside, fits)] if spans else fits
 
     @property
     def is_one_sided(self) -> bool:
@@ -85,21 +58,38 @@ class PlacedHunk:
         return bool(self.lead) != bool(self.trail)
 
 
-def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
+def fits_of(lines: FileLines, hunk: PlacedHunk) -> list[Place]:
     """Return all places that a hunk fits in the first of the ways that fits any."""
-    count = len(hunk.old)
     # One blank deeper: the context has lost its marks, and the new lines have not.
     row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
-    starts = file.lines.starts(hunk.old) if hunk.old else []
-    starts = [at for at in starts if file.lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
-    for rule in match.AS_IT_CAME if starts else ():
-        if found := match.fits(file.lines, rule, hunk.old, starts):
-            lead, last = hunk.lead, count - hunk.trail
-            return [
-                HunkFit(p.start, count, p.note, p.change, first=p.start + lead, last=p.start + last)
-                for p in found
-            ]
-    return []
+    starts = lines.starts(hunk.old) if hunk.old else []
+    starts = [at for at in starts if lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
+    rules = match.AS_IT_CAME if starts else ()
+    return next(filter(None, (match.fits(lines, rule, hunk.old, starts) for rule in rules)), [])
+
+
+def _sections(lines: FileLines, name: str) -> list[tuple[int, int]]:
+    """Return where each class or function of that name begins, and where the next thing does."""
+    found: list[tuple[int, int]] = []
+    for start, line in enumerate(lines):
+        text = line.strip()
+        behind = text[len(name) :][:1]
+        # git cuts the text at 80 characters.
+        is_longer = len(name) < 70 and (behind.isalnum() or behind == "_")
+        if text.startswith(name) and not is_longer:
+            found.append((start, _section_end(lines, start)))
+    return found
+
+
+def _section_end(lines: FileLines, start: int) -> int:
+    """Return where something begins that is no deeper than the line at `start`."""
+    depth = len(lines[start]) - len(lines[start].lstrip())
+    for at in range(start + 1, len(lines)):
+        text = lines[at].lstrip()
+        is_first = text[:1].isalnum() or text[:1] in ("_", "$")
+        if is_first and len(lines[at]) - len(text) <= depth:
+            return at
+    return len(lines)
 
 
 # Fewer characters may be in a file by chance.
@@ -114,7 +104,7 @@ _MORE_LINES = "give it more lines of context, or the right line number in its @@
 
 
 def apply(
-    diff: operations.Diff, lines: file_lines.FileLines, shifts: Sequence[int], path: str, *, is_ended: bool
+    diff: operations.Diff, lines: FileLines, shifts: Sequence[int], path: str, *, is_ended: bool
 ) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
@@ -127,11 +117,10 @@ def apply(
         PlacedHunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
         for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
-    file = HunkFile(lines, path)
     room = _PLACES_LIMIT
     for hunk in hunks:
-        hunk.fits, fault = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
-        hunk.done_at = _stands_at(file, hunk)
+        hunk.fits, fault = _anchored(lines, hunk, fits_of(lines, hunk), is_last=hunk is hunks[-1])
+        hunk.done_at = _stands_at(lines, hunk)
         if hunk.done_at is not None:
             hunk.fits = []
         elif fault is not None:
@@ -140,31 +129,33 @@ def apply(
         if room < 0:
             raise OperationError(f"{hunk.label} matches too many places", advice=f"; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
-    _choose(file, placed)
+    _choose(lines, placed)
     # A line fits with its indentation: tabs and blanks are then meant as they came.
     exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].note]
     fits = (hunk.fits[0] for hunk in exact)
-    there = (file.lines[fit.start : fit.start + fit.count] for fit in fits)
-    file.is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
+    there = (lines[fit.start : fit.start + fit.count] for fit in fits)
+    # The answer has lines of the file with their indentation.
+    is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
-        at = _applied_at(file, hunk)
+        at = _applied_at(lines, hunk)
         if hunk.is_bare and (at is not None or hunk.fits):
             start = hunk.fits[0].start if at is None else at
-            is_last = start + len(hunk.said.lines) == len(file.lines)
+            is_last = start + len(hunk.said.lines) == len(lines)
             is_elsewhere = at is None and start != (hunk.said.old_start or 0) - 1 + hunk.shift
             if is_elsewhere or (is_last and is_ended is not (hunk.said.end is None)):
                 raise OperationError(f"{hunk.label} may be done already", advice=f"; {_MORE_LINES}")
         if at is not None:
-            new = tuple(file.lines[at : at + len(hunk.new)])
+            new = tuple(lines[at : at + len(hunk.new)])
             ordered.append((at, at, index, Found(at, len(new), new, (len(new), 0))))
             notes.append(f"{hunk.label} is already applied at line {at + 1}: nothing to do")
             continue
         if not hunk.fits:
-            raise _not_found(file, hunk)
+            raise _not_found(lines, hunk)
         fit = hunk.fits[0]
-        ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
+        put = _put(lines, hunk, fit, path, is_shown=is_shown)
+        ordered.append((*hunk.changes(fit), index, put))
         notes += [f"{hunk.label} {fit.note}"] if fit.note else []
     # From the end to the top, so that none moves the place of another.
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
@@ -173,8 +164,8 @@ def apply(
 
 # --- which of several ------------------------------------------------------------------------------
 def _anchored(
-    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
-) -> tuple[list[HunkFit], OperationError | None]:
+    lines: FileLines, hunk: PlacedHunk, fits: list[Place], *, is_last: bool
+) -> tuple[list[Place], OperationError | None]:
     """Return the fits at the end of the file that a hunk is from, where it is from one, and why no others."""
     said, is_one_sided = hunk.said, hunk.said.is_counted and hunk.is_one_sided
     if said.end is not None:
@@ -185,7 +176,7 @@ def _anchored(
         where, side = "the end of the file, having no context below its changes,", "below"
     else:
         return fits, None
-    last = len(file.lines)
+    last = len(lines)
     anchored = [f for f in fits if (f.start + f.count == last if side == "below" else not f.start)]
     if anchored or not fits:
         return anchored, None
@@ -194,25 +185,25 @@ def _anchored(
     spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: match.SHOWN_PLACES]]
     fact = f"{hunk.label} belongs at {where} and its lines are not there"
     return [], OperationError(
-        fact, nearest.around(file.lines, spans), advice=f"; add the lines that follow {side}"
+        fact, nearest.around(lines, spans), advice=f"; add the lines that follow {side}"
     )
 
 
-def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
+def _choose(lines: FileLines, hunks: list[PlacedHunk]) -> None:
     """Leave one fit for each hunk; refuse hunks that still have several, or change the same lines."""
     is_ordered = _in_order(hunks)
     for narrowed in (_numbered, _within_section):
         for index, hunk in enumerate(hunks):
-            if len(hunk.fits) > 1 and (fit := narrowed(file, hunks, index)) is not None:
+            if len(hunk.fits) > 1 and (fit := narrowed(lines, hunks, index)) is not None:
                 hunk.fits = [fit]
         is_ordered = is_ordered and _in_order(hunks)
     for index, hunk in enumerate(hunks):
-        if not hunk.has_text and _numbered(file, hunks, index) is None:
+        if not hunk.has_text and _numbered(lines, hunks, index) is None:
             what = f"{hunk.label} has only blank lines of the old text"
             raise OperationError(what, advice=f"; {_MORE_LINES}")
-        match.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
-    for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
-        if other.fits[0].first < one.fits[0].last:
+        match.only(lines, hunk.label, hunk.fits, _MORE_LINES)
+    for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.changes(hunk.fits[0])[0])):
+        if other.changes(other.fits[0])[0] < one.changes(one.fits[0])[1]:
             what = f"{one.label} and {other.label} change the same lines"
             raise OperationError(what, advice="; send them as one hunk")
 
@@ -222,25 +213,25 @@ def _in_order(hunks: list[PlacedHunk]) -> bool:
     numbers = [hunk.said.old_start for hunk in hunks if hunk.said.old_start is not None]
     if any(one > other for one, other in pairwise(numbers)):
         return False
-    kept: list[list[HunkFit]] = []
+    kept: list[list[Place]] = []
     floor = 0
     for hunk in hunks:
-        kept.append([fit for fit in hunk.fits if fit.first >= floor])
+        kept.append([fit for fit in hunk.fits if hunk.changes(fit)[0] >= floor])
         if not kept[-1]:
             return False
-        floor = min(fit.last for fit in kept[-1])
-    ceiling = max((fit.last for hunk in hunks for fit in hunk.fits), default=0)
-    for fits in reversed(kept):
-        fits[:] = [fit for fit in fits if fit.last <= ceiling]
+        floor = min(hunk.changes(fit)[1] for fit in kept[-1])
+    ceiling = max((hunk.changes(fit)[1] for hunk in hunks for fit in hunk.fits), default=0)
+    for hunk, fits in zip(reversed(hunks), reversed(kept), strict=True):
+        fits[:] = [fit for fit in fits if hunk.changes(fit)[1] <= ceiling]
         if not fits:
             return False
-        ceiling = max(fit.first for fit in fits)
+        ceiling = max(hunk.changes(fit)[0] for fit in fits)
     for hunk, fits in zip(hunks, kept, strict=True):
         hunk.fits = fits
     return True
 
 
-def _numbered(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | None:
+def _numbered(lines: FileLines, hunks: list[PlacedHunk], index: int) -> Place | None:
     """Return the fit that a hunk's line number names, moved as far as its neighbours were found moved.
 
     None if they were moved differently, or if what its header names besides is elsewhere.
@@ -256,8 +247,7 @@ def _numbered(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | 
     named = {said.old_start - 1 + shift for shift in moved or [0, hunks[index].shift]}
     found = [fit for fit in hunks[index].fits if fit.start in named]
     for name in said.sections:
-        spans = file.sections(name)
-        found = [fit for fit in found if not spans or _is_within(fit, spans)]
+        found = hunks[index].within(lines, name, found)
     return found[0] if len(found) == 1 else None
 
 
@@ -267,20 +257,15 @@ def _shift(hunk: PlacedHunk) -> int | None:
     return hunk.fits[0].start - (hunk.said.old_start - 1)
 
 
-def _within_section(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | None:
+def _within_section(lines: FileLines, hunks: list[PlacedHunk], index: int) -> Place | None:
     """Return the only fit within what the text after a hunk's @@ names."""
     fits = hunks[index].fits
     for name in hunks[index].said.sections:
-        spans = file.sections(name)
-        fits = [fit for fit in fits if _is_within(fit, spans)] or fits
+        fits = hunks[index].within(lines, name, fits) or fits
     return fits[0] if len(fits) == 1 else None
 
 
-def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= fit.first and fit.start <= end for start, end in spans)
-
-
-def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
+def _applied_at(lines: FileLines, hunk: PlacedHunk) -> int | None:
     """Return where a hunk's new side is already: at its place, or where it can't be by chance."""
     count = len(hunk.new)
     if hunk.done_at is not None:
@@ -293,16 +278,16 @@ def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     else:
         gone = {text.strip() for mark, text in hunk.said.lines if mark == "-"} - {""}
         gone -= {*map(str.strip, hunk.new)}
-        starts = file.lines.starts(hunk.new) if _says_enough(hunk.new) else []
-        is_doubtful = len(starts) > 1 and not (gone and gone.isdisjoint(file.known))
-        starts = [] if is_doubtful or (gone and gone <= file.known) else starts
+        starts = lines.starts(hunk.new) if _says_enough(hunk.new) else []
+        is_doubtful = len(starts) > 1 and not (gone and gone.isdisjoint(lines.bare_counts.keys()))
+        starts = [] if is_doubtful or (gone and gone <= lines.bare_counts.keys()) else starts
         starts += [hunk.said.new_start - 1] if hunk.said.new_start and hunk.new else []
-    sides = ((at, file.lines[at : at + count]) for at in starts if at >= 0)
+    sides = ((at, lines[at : at + count]) for at in starts if at >= 0)
     new = [*map(str.rstrip, hunk.new)]
     return next((at for at, there in sides if [*map(str.rstrip, there)] == new), None)
 
 
-def _stands_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
+def _stands_at(lines: FileLines, hunk: PlacedHunk) -> int | None:
     """Return where a hunk's new side stands by its number or its end of the file, and its old side nowhere.
 
     Refuse one whose old side stands elsewhere: it may be done, or meant for that place.
@@ -310,10 +295,10 @@ def _stands_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     said, count = hunk.said, len(hunk.new)
     if not (said.is_counted and said.new_start and said.old_start and count):
         return None
-    ends = [0 if hunk.trail else len(file.lines) - count] if hunk.is_one_sided else []
+    ends = [0 if hunk.trail else len(lines) - count] if hunk.is_one_sided else []
     new = [*map(str.rstrip, hunk.new)]
     places = (at for at in (said.new_start - 1, *ends) if at >= 0)
-    at = next((at for at in places if [*map(str.rstrip, file.lines[at : at + count])] == new), None)
+    at = next((at for at in places if [*map(str.rstrip, lines[at : at + count])] == new), None)
     if at is None or any(fit.start in (at, said.old_start - 1 + hunk.shift) for fit in hunk.fits):
         return None
     for fit in hunk.fits:
@@ -330,56 +315,55 @@ def _says_enough(lines: list[str]) -> bool:
 
 
 # --- what goes there -------------------------------------------------------------------------------
-def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
+def _put(lines: FileLines, hunk: PlacedHunk, fit: Place, path: str, *, is_shown: bool) -> Found:
     adds = iter(map(fit.change, [text for mark, text in hunk.said.lines if mark == "+"]))
-    there = iter(file.lines[fit.start : fit.start + len(hunk.said.lines)])
+    there = iter(lines[fit.start : fit.start + len(hunk.said.lines)])
     both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
     new = tuple(line for mark, line in both if mark != "-")
-    _check(file, hunk, fit, new)
-    head, tail = fit.first - fit.start, fit.start + fit.count - fit.last
+    ground = ReplacedLines(path, lines, fit.start, fit.start + fit.count, joined(hunk.old))
+    _check(hunk, fit, new, ground, is_shown=is_shown)
+    (first, end), head, tail = hunk.changes(fit), hunk.lead, hunk.trail
     # Where nothing goes, a line beside it is put there again: it has the line end that is to be had.
     above = below = 0
-    if fit.first == fit.last:
+    if first == end:
         above, below = (1, 0) if head else (0, 1)
-    start, last = fit.first - above, fit.last + below
+    start, last = first - above, end + below
     made = new[head - above : len(new) - tail + below]
     return Found(start, last - start, made, (above, below), end=hunk.said.end)
 
 
-def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
+def _check(
+    hunk: PlacedHunk, fit: Place, new: tuple[str, ...], ground: ReplacedLines, *, is_shown: bool
+) -> None:
     """Refuse new lines that replace others by dots, or that may have been damaged on their way."""
-    elided = None if hunk.said.is_counted else elisions.first_elision(hunk.new, file.known)
+    lines, said = ground.lines, hunk.said
+    elided = None if said.is_counted else elisions.first_elision(hunk.new, lines.bare_counts.keys())
     if elided is not None:
         raise OperationError(
             f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out",
             advice="; write that text",
         )
-    there = file.lines[fit.start : fit.start + fit.count]
-    is_exact = hunk.said.is_verbatim and not fit.note
-    if not hunk.said.is_verbatim:
-        sought = SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label)
-        match.check_flush(sought, fit, there)
-    elif is_exact and not file.is_shown:
-        indentation.check_kind(file.lines, [*set(new).difference(there)], "REPLACE")
-    adds = [text for mark, text in hunk.said.lines if mark == "+"]
+    is_exact = said.is_verbatim and not fit.note
+    if not said.is_verbatim:
+        match.check_flush(SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label), fit, lines)
+    elif is_exact and not is_shown:
+        indentation.check_kind(lines, [*set(new).difference(ground.replaced)], "REPLACE")
+    adds = [text for mark, text in said.lines if mark == "+"]
     if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return
-    spared = "\n".join(hunk.old)
-    ground = ReplacedLines(file.path, file.lines, fit.start, fit.start + fit.count, spared)
-    lines = list(new)
     rules = body_rules.CHARACTERS if is_exact else body_rules.RULES
     is_kept = any(map(indentation.is_indented, hunk.old))
-    case = BodyCase(lines, ground, chat_damage.BodyEvidence(in_code=hunk.said.is_verbatim or is_kept))
+    case = BodyCase([*new], ground, chat_damage.BodyEvidence(in_code=said.is_verbatim or is_kept))
     try:
         case.apply(rules)
     except OperationError as fault:
         raise fault.but(advice=_MEANT) from None
-    if case.lines != lines:
+    if case.lines != [*new]:
         how = f"; send it again with the characters that the file should contain{_MEANT}"
         raise OperationError(f"{hunk.label} looks damaged by the chat: {case.notes[-1]}", advice=how)
 
 
-def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
+def _not_found(lines: FileLines, hunk: PlacedHunk) -> OperationError:
     if not hunk.old:
         return OperationError(
             f"{hunk.label} has no line of the old text, as for an empty file, and the file has text",
@@ -387,6 +371,6 @@ def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
         )
     return OperationError(
         f"{hunk.label} not found",
-        nearest.nearest(file.lines, hunk.old),
+        nearest.nearest(lines, hunk.old),
         advice="; copy its context and its lines with - exactly as the file has them",
     )

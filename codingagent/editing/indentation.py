@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
-from codingagent.editing.characters import MendedLines, ReplacedLines
+from codingagent.editing.characters import BodyCase, ReplacedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import BodyEvidence, Rule
+from codingagent.model.chat_damage import Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -54,16 +54,16 @@ def is_alike(one: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= _LIKENESS
 
 
-def restore(new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> MendedLines:
+def restore(case: BodyCase) -> list[str] | None:
     """Return new lines with the tabs that the replaced lines prove; refuse them if indentation is lost."""
-    if not any(line.strip() for line in new):
-        return new, ()
-    moves = _Moves(new, ground, arrival)
+    if not any(line.strip() for line in case.lines):
+        return None
+    moves = _Moves(case)
     for rule in RULES if moves.old_leads else RULES[1:]:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    return new, ()
+    return None
 
 
 def _check_kind_of_part(moves: "_Moves") -> None:
@@ -84,12 +84,12 @@ def _check_kind_of_part(moves: "_Moves") -> None:
 
 
 class _Moves:
-    def __init__(self, new: list[str], ground: ReplacedLines, arrival: BodyEvidence) -> None:
-        self.new = new
-        self.ground = ground
-        self.arrival = arrival
-        self.leads = [blanks(line) for line in new if line.strip()]
-        self.old_leads = [blanks(line) for line in ground.replaced if line.strip()]
+    def __init__(self, case: BodyCase) -> None:
+        self.case = case
+        self.new = case.lines
+        self.ground = case.ground
+        self.leads = [blanks(line) for line in self.new if line.strip()]
+        self.old_leads = [blanks(line) for line in self.ground.replaced if line.strip()]
 
     @cached_property
     def _there(self) -> dict[str, set[str]]:
@@ -128,18 +128,19 @@ class _Moves:
     def parses(self) -> bool | None:
         return self.ground.parses_with(self.new)
 
-    def undone(self, new: list[str], what: str) -> MendedLines | None:
+    def undone(self, new: list[str], what: str) -> list[str] | None:
         """Return what was restored; None if the edit changes nothing else: the move is meant."""
         if list(map(_key, new)) == list(map(_key, self.ground.replaced)):
             return None
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)
         how = "as in the file" if self.ground.lines else "because no such file begins so"
-        return new, (f"{what}: it was restored {how}",)
+        self.case.say(f"{what}: it was restored {how}")
+        return new
 
     def refusal(self, what: str) -> OperationError:
         how = "send this block again in a code block"
-        if self.arrival.in_code:
+        if self.case.arrival.in_code:
             how = "write each line with its intended indentation"
         why = f"{what}, and the indentation of some new lines is unknown"
         return OperationError(f"{why}. Nothing was done", advice=f"; {how}")
@@ -149,7 +150,7 @@ def _key(line: str) -> str:
     return " ".join(line.split())
 
 
-def _tabs(moves: _Moves) -> MendedLines | None:
+def _tabs(moves: _Moves) -> list[str] | None:
     """Tabs that came as blanks, or blanks as tabs: each line that is known shows by how many."""
     has_tabs = any("\t" in lead for lead in moves.old_leads)
     if has_tabs == any("\t" in lead for lead in moves.leads):
@@ -213,7 +214,7 @@ def _lost(moves: _Moves) -> None:
     is_inside = max(map(depth, there)) > 1 and all(there)
     deeper = any(depth(b) > depth(a) for a, there in moves.moved for b in there)
     is_rewritten = any(map(str.strip, moves.fresh))
-    if moves.arrival.in_code and not (moves.parses is False and (deeper or is_inside)):
+    if moves.case.arrival.in_code and not (moves.parses is False and (deeper or is_inside)):
         return
     if file_kinds.is_prose(ground.path) or moves.parses:
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.
@@ -232,7 +233,7 @@ def _shifted(moves: _Moves) -> None:
     ground = moves.ground
     if moves.is_all_that_changes or len(shift) <= min(map(len, moves.old_leads), default=0):
         return
-    if moves.arrival.in_code and moves.parses is not False:
+    if moves.case.arrival.in_code and moves.parses is not False:
         return
     extra = {line.removesuffix(each) for line, there in moves.moved for each in there}
     is_odd = moves.parses is False or (len(extra) == 1 and any(map(str.strip, moves.fresh)))
@@ -250,7 +251,7 @@ def _widest_step(lines: Sequence[str]) -> int:
     return max((b - a for a, b in pairwise(depths)), default=0)
 
 
-RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
+RULES: tuple[Rule[Callable[[_Moves], list[str] | None]], ...] = (
     Rule("tabs or blanks", "the indentation came as {kind}", _tabs),
     Rule("lost indentation", "the body has lost its indentation", _lost),
     Rule("deeper by the same", "the body is indented", _shifted),

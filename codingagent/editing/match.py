@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, characters, elisions, file_kinds, indentation
+from codingagent.editing import body_rules, characters, elisions, file_kinds, indentation
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.editing.nearest import (
     EXCERPT_LIMIT_LINES,
@@ -313,7 +313,7 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
         way=way,
         in_code=sought.is_verbatim or any(map(indentation.is_indented, sought.search)),
     )
-    mended = body_repair.mend_lines(joined(new), ground, arrival, called="REPLACE")
+    mended = body_rules.mend_lines(joined(new), ground, arrival, called="REPLACE")
     if (lines_meant := (*split(mended.text),)) != new:
         new, same = lines_meant, common_ends(sought.search, lines_meant)
         if sought.search != tuple(lines[place.start : place.start + place.count]):

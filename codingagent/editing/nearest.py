@@ -101,13 +101,14 @@ def steps(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, in
 
     Of lines that are not as many as before, all between equal ends are one step then.
     """
-    if len(old) * len(new) <= _COMPARED:
-        yield from difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        return
     head, tail = common_ends(old, new)
     ends = len(old) - tail, len(new) - tail
     yield "equal", 0, head, 0, head
-    if len(old) != len(new):
+    if (ends[0] - head) * (ends[1] - head) <= _COMPARED:
+        compared = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False)
+        for kind, *at in compared.get_opcodes():
+            yield kind, at[0] + head, at[1] + head, at[2] + head, at[3] + head
+    elif len(old) != len(new):
         yield "replace", head, ends[0], head, ends[1]
     else:
         for is_equal, run in groupby(range(head, ends[0]), lambda at: old[at] == new[at]):

@@ -15,8 +15,7 @@ from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import stat_of
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried, stat_of
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20

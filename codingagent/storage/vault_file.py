@@ -15,7 +15,7 @@ from codingagent.model.session_state import Session
 from codingagent.secrets.files import Copies
 from codingagent.secrets.vault import HiddenValue, Vault, Wishes
 from codingagent.storage import atomic_write
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried
 
 _T = TypeVar("_T")
 

@@ -18,8 +18,16 @@ from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Ignored, by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
-from codingagent.workspace.git_files import Git, GitListing, belonging, paths_below
-from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
+from codingagent.workspace.git_files import (
+    OF_FINDER,
+    RULES_LIMIT_BYTES,
+    Git,
+    GitListing,
+    belonging,
+    paths_below,
+    text_of,
+    whole_lines,
+)
 
 # Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000

@@ -353,7 +353,7 @@ def test_the_list_on_a_terminal_of_20_columns(told: Path) -> None:
     """There each session has lines of its own."""
     shown = seen(told, "list", columns=20, kind="ascii")
     assert steady(shown.text, told) == (
-        "SESSION_\n  waiting for answer\n  Multiply by the\n  quantity, and s...\n"
+        "SESSION_\n  waiting for answer\n  just now\n  Multiply by the\n  quantity, and s...\n"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.editing import apply, body_repair
+from codingagent.editing import apply, body_rules
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
@@ -30,9 +30,9 @@ def test_a_body_deeper_than_a_next_line_can_be_is_asked_for_again() -> None:
     text = "a() {\n  one();\n  two();\n}\n"
     ground = ReplacedLines("a.ts", FileLines(text.split("\n")[:-1]), 1, 2)
     with pytest.raises(OperationError, match="the body is indented"):
-        body_repair.mend_lines("      one();\n      new();\n", ground, AS_IT_IS)
+        body_rules.mend_lines("      one();\n      new();\n", ground, AS_IT_IS)
     body = "    one();\n    two();\n"
-    assert body_repair.mend_lines(body, ground, BodyEvidence(in_code=True)).text == body
+    assert body_rules.mend_lines(body, ground, BodyEvidence(in_code=True)).text == body
 
 
 _GO = ["func a() {", "\tx := one()", "\ty := two()", "}"]
@@ -59,7 +59,7 @@ def test_what_becomes_of_lines_with_another_indentation(
     """Tabs are restored. What is lost is asked for; in a code block only the parser shows that it is."""
     arrival = BodyEvidence(in_code=in_code)
     try:
-        assert body_repair.mend_lines(body, ReplacedLines(path, FileLines(lines), 1, 3), arrival).text == text
+        assert body_rules.mend_lines(body, ReplacedLines(path, FileLines(lines), 1, 3), arrival).text == text
     except OperationError:
         assert not text
 
@@ -133,7 +133,7 @@ def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
     """In a body and in REPLACE; where they may be meant they are written."""
     lines = old.split("\n")[:-1]
     arrival = BodyEvidence(in_code=True)
-    made = body_repair.mend_lines(body, ReplacedLines("a.py", FileLines(lines), 0, len(lines)), arrival).text
+    made = body_rules.mend_lines(body, ReplacedLines("a.py", FileLines(lines), 0, len(lines)), arrival).text
     assert made == (text or body)
     if old:
         edit = (Replacement("x = 1\n", body),)
@@ -159,7 +159,7 @@ def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> 
     body = line.replace(at, "\n" + depth + at[1:], 1) + "\n"
     lines = ["if x:", line] if depth else [line]
     ground = ReplacedLines(path, FileLines(lines), len(lines) - 1, len(lines))
-    assert body_repair.mend_lines(body, ground, AS_IT_IS).text == body
+    assert body_rules.mend_lines(body, ground, AS_IT_IS).text == body
 
 
 _SAID = "// A says this:\n//     a.b()\n"

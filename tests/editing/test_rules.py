@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codingagent.editing import apply, body_repair, body_rules, indentation, match
+from codingagent.editing import apply, body_rules, indentation, match
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines
 from codingagent.errors import OperationError
@@ -74,10 +74,10 @@ def test_each_rule_for_bodies_has_a_case(rule: Rule[Any]) -> None:
     """It says what it did, or asks again in these words."""
     try:
         if rule.name in COMMANDS:
-            found = body_repair.mend_command(COMMANDS[rule.name], AS_IT_IS)
+            found = body_rules.mend_command(COMMANDS[rule.name], AS_IT_IS)
         else:
             body, path, old, arrival = BODIES[rule.name]
-            found = body_repair.mend_file(body, path, arrival, old or None)
+            found = body_rules.mend_file(body, path, arrival, old or None)
         said = "\n".join(found.notes)
     except OperationError as fault:
         said = fault.reason
@@ -89,7 +89,7 @@ def test_each_rule_for_indentation_has_a_case(rule: Rule[Any]) -> None:
     """What the replaced lines prove is restored, and said, or asked for again in these words."""
     path, old, new = LINES[rule.name]
     try:
-        found = body_repair.mend_lines(
+        found = body_rules.mend_lines(
             new, ReplacedLines(path, FileLines(old.split("\n")[:-1]), 1, 5), AS_IT_IS
         )
     except OperationError as fault:

@@ -8,7 +8,7 @@ name, the text that stands there, the body and how it came.
 import difflib
 from typing import Any
 
-from codingagent.editing import apply, body_repair
+from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence, Damage
 from codingagent.model.operations import Diff, DiffHunk, FileEnd, LineRange, Replacement
@@ -33,7 +33,7 @@ def show_body(case: Case) -> str:
     """Return what is written of a body, as what is changed of it, or why it is refused."""
     path, old, body, came = case
     try:
-        mended = body_repair.mend_file(body, path, _arrival(came) or BodyEvidence(), old)
+        mended = body_rules.mend_file(body, path, _arrival(came) or BodyEvidence(), old)
     except OperationError as fault:
         return f"refused: {fault.reason}"
     return " · ".join([_changes(body, mended.text), *mended.notes])

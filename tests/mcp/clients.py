@@ -38,10 +38,11 @@ class Tools:
         return f"{'FAILED ' * bool(found.is_error)}{text.text}"
 
     async def heard(self, text: str) -> None:
-        """Wait until a call has told of something by its progress."""
+        """Wait until a call has told of something by its progress, since it was last heard."""
         while text not in self._heard:
             await self._news.wait()
             self._news.clear()
+        self._heard = self._heard.partition(text)[2]
 
     async def session(self) -> str:
         facts = (await self.result("list_files")).structured_content

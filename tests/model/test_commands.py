@@ -10,7 +10,7 @@ from codingagent.errors import OperationError
 from codingagent.model.commands import COMMANDS, HAS_BODY, TagCommand
 from codingagent.model.operations import CreateFile, Operation
 from codingagent.protocols.tags import decoder, scanner
-from codingagent.protocols.tags.tag_blocks import Block
+from codingagent.protocols.tags.scanner import Block
 from tests.helpers import cpu_below
 from tests.rows import each_row
 

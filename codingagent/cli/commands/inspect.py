@@ -296,14 +296,14 @@ def _config(  # one for each command-line option
 def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
     """Change the person's settings: for all workspaces, or for that of a home."""
     from codingagent.cli import edit_settings
-    from codingagent.storage import settings_file
+    from codingagent.storage import homes
 
     workspace, found = None, None
     if here:
         found, workspace = homes.settings_for(root, {}, os.environ)
-        if not settings_file.is_out_of_reach(workspace):
+        if not homes.is_out_of_reach(workspace):
             raise UsageError(f"your settings are in {workspace}, where an answer can write them")
-    path = settings_file.path_of(workspace)
+    path = homes.settings_path(workspace)
     match words:
         case ["set", "workspace", _] if here:
             raise UsageError("the settings of a workspace can't name another; leave out --here")

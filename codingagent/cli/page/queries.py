@@ -24,7 +24,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
-from codingagent.protocols.tags import reply, tag_blocks, transcript
+from codingagent.protocols.tags import reply, scanner, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage import homes
 from codingagent.storage.homes import Home, own_folders
@@ -262,7 +262,7 @@ def refuse_other(data: bytes, session: Session) -> None:
 
 def looks_like_answer(data: bytes, session: Session) -> bool:
     """Return whether a text says that it answers the session, or asks for something and names no other."""
-    text = tag_blocks.fold_line_ends(encoding.typed_text(data, "replace"))
+    text = scanner.fold_line_ends(encoding.typed_text(data, "replace"))
     header = transcript.last_header(text)
     if header is not None:
         return header.session == session.session_id

@@ -249,8 +249,6 @@ def whole_file(lines: list[str], name: Name, files: Files, *, is_inside: bool) -
     name.only("one path above each file")
     path, note = files.whole(name)
     notes: tuple[str, ...] = (note,) if note else ()
-    if name.is_new and path in files:
-        notes += (f"{paths.shown(path)} was called new, and exists",)
     if not path.endswith(DIFFERENCES) and _is_difference(lines):
         raise OperationError(
             f"its lines look like a difference of '{paths.shown(path)}'",

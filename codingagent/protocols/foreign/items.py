@@ -145,8 +145,6 @@ class Items:
         if self._run is None or self._run.path != path:
             self.flush()
             self._run = _Run(text, path, line, [], (note,) if note else ())
-        elif not self._run.replacements:
-            self._run = _Run(text, path, line, [], self._run.notes)
         self._run.replacements.append(replacement)
         self._run.way |= way
 

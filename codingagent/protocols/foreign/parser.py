@@ -29,7 +29,7 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
-from codingagent.protocols.tags import reply, tag_blocks
+from codingagent.protocols.tags import reply, scanner
 
 # Each is looked at for a file, and for its name in the lines above.
 _FENCES = 20_000
@@ -51,7 +51,7 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
     if (count := text.count("\n```")) > _FENCES:
         fact = f"The answer has {count} code fences: too many to be intended"
         return ForeignAnswer((reply.Problem(Kind.ANSWER, fact, 1, advice="; send operations"),), ())
-    lines = tag_blocks.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
+    lines = scanner.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
     return _AnswerReader(blocks.unwrapped(lines), Files(files)).run()
 
 

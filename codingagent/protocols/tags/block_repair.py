@@ -20,8 +20,8 @@ from codingagent.model import chat_damage, citations, commands
 from codingagent.model.chat_damage import BodyEvidence, Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags import scanner, tag_blocks
-from codingagent.protocols.tags.tag_blocks import Block, Scan
+from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags.scanner import Block, Scan
 
 # Longer lines are not tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
@@ -198,7 +198,7 @@ class _Mender:
         self._text = mended.text
         self._blocks = mended.scan.blocks
         self._changes: list[tuple[int, int, str]] = []
-        self._lines = tag_blocks.LineCounter(mended.text)
+        self._lines = scanner.LineCounter(mended.text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._way_before: set[Damage] = set()
         self._openings: list[_Tag] = []
@@ -229,7 +229,7 @@ class _Mender:
             self._looks_left -= 1
             self._looked_to = mention.start()
             line = self._text.rfind("\n", 0, mention.start()) + 1
-            at = tag_blocks.line_end(self._text, mention.end())
+            at = scanner.line_end(self._text, mention.end())
             if at - line <= _TAG_LIMIT_CHARACTERS and (tag := _tag_of(self._text, line, at)):
                 yield tag
 
@@ -237,7 +237,7 @@ class _Mender:
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
         self._looks_left = _TAG_LIMIT
-        gaps = tag_blocks.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
+        gaps = scanner.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
@@ -272,7 +272,7 @@ class _Mender:
             return self._put_unclosed(tag, following)
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
-        may_hold = not tag.way or tag_blocks.until_of(tag.text) is not None
+        may_hold = not tag.way or scanner.until_of(tag.text) is not None
         inside = () if may_hold else self._opened(tag.end, close.start)
         inner = next((t for t in inside if t.way == tag.way and t.name not in ("REPLY", "END")), None)
         if inner is not None:
@@ -285,7 +285,7 @@ class _Mender:
 
     def _choose(self, tag: _Tag) -> _Tag | None:
         """Return the line that closes a block, or None if none certainly does."""
-        closing = tag_blocks.closing_tag(tag.name, tag_blocks.until_of(tag.text))
+        closing = scanner.closing_tag(tag.name, scanner.until_of(tag.text))
         strict, damaged = (
             self._closed(closing, tag.end, is_damaged=is_damaged) for is_damaged in (False, True)
         )
@@ -293,17 +293,11 @@ class _Mender:
             return strict
         if tag.way:
             return damaged
-        # The opening came whole and this did not. With a whole one after it, this is text, unless
-        # another block begins in between: then the whole one may be that block's.
-        if strict is not None:
-            if any(True for _ in self._opened(damaged.end, strict.start)):
-                line = self._lines.of(damaged.start)
-                self._doubt(tag, f"{damaged.text} is in it in another form, at line {line}")
-            return strict
-        # A document about these tags may hold one in this form and be cut off after it. Only a tag
-        # before it that was damaged alike shows that it is none.
-        # Damage that nobody sees is another matter: in a document, too, the line would close the block.
-        return damaged if damaged.way <= self._way_before | _UNSEEN else None
+        # The opening came whole and this did not: with a whole one after it, it is text. A document about
+        # these tags may also be cut off after one in this form: only a tag before it that was damaged alike
+        # shows that it is none, or damage that nobody sees.
+        is_sure = strict is None and damaged.way <= self._way_before | _UNSEEN
+        return damaged if is_sure else strict
 
     def _closed(self, closing: str, offset: int, *, is_damaged: bool) -> _Tag | None:
         found = self._closings.get((closing, is_damaged), [])
@@ -345,7 +339,7 @@ class _Mender:
     def _move(self, block: Block) -> None:
         """Look at what was done alike to both tags of a whole block and to every line between."""
         starts = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
-        ends = ((start, tag_blocks.line_end(self._text, start)) for start in starts)
+        ends = ((start, scanner.line_end(self._text, start)) for start in starts)
         opening, closing = (_tag_of(self._text, *each) for each in ends)
         if opening is not None and closing is not None and opening.end < closing.start:
             self._look_at_body(opening, closing)
@@ -378,7 +372,7 @@ class Arrivals:
         self._fenced = mended.fenced
         self._margins: dict[str, int] = {}
         first = len(self._text) - len(self._text.lstrip())
-        self._first_line_end = tag_blocks.line_end(self._text, first)
+        self._first_line_end = scanner.line_end(self._text, first)
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
 

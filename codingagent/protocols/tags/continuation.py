@@ -12,8 +12,8 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import block_repair, scanner, tag_blocks
-from codingagent.protocols.tags.tag_blocks import Block
+from codingagent.protocols.tags import block_repair, scanner
+from codingagent.protocols.tags.scanner import Block
 
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
 _FEWEST_CHARACTERS = 8
@@ -93,7 +93,7 @@ def refusal(cut: str, block: Block) -> OperationError:
 
 def join(cut: str, text: str) -> Joined | None:
     """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
-    text = tag_blocks.fold_line_ends(text)
+    text = scanner.fold_line_ends(text)
     (opening, _, body), head = cut.partition("\n"), _head(cut)
     # The opening tag once more, and not the block from its start: the model goes on within it.
     again = re.search(rf"^[ \t]*{re.escape(opening.strip())}[ \t]*\n", text, re.MULTILINE)
@@ -134,11 +134,11 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 
     What is before that block was done when the answer came first. None if it is not that answer.
     """
-    first = tag_blocks.fold_line_ends(earlier).strip()
+    first = scanner.fold_line_ends(earlier).strip()
     before, _, last = first.rpartition("\n")
     # A chat closes the fence that was open where the answer stopped.
     first = before.rstrip() if _FENCE.fullmatch(last) else first
-    again = tag_blocks.fold_line_ends(text)
+    again = scanner.fold_line_ends(text)
     start = len(again) - len(again.lstrip())
     at = first.rfind(cut.rstrip())
     # What follows a cut between two messages is of the second one.
@@ -166,7 +166,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     head = _head(cut)
     if head is None:
         return None
-    text = tag_blocks.fold_line_ends(text)
+    text = scanner.fold_line_ends(text)
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
     arrived = head._replace(body=cut.partition("\n")[2])

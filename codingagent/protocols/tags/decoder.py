@@ -5,7 +5,7 @@ import binascii
 from collections import Counter
 from collections.abc import Callable
 
-from codingagent.editing import apply, body_repair
+from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations, commands, paths, patterns
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
@@ -21,7 +21,7 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.protocols.tags import block_repair, tag_blocks
+from codingagent.protocols.tags import block_repair, scanner
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000
@@ -33,7 +33,7 @@ _REMARK = patterns.lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:�
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: tag_blocks.Block, arrival: BodyEvidence) -> None:
+    def __init__(self, block: scanner.Block, arrival: BodyEvidence) -> None:
         self.tag = block.name
         self.body = block.body
         self._came = arrival
@@ -65,7 +65,7 @@ class _Values:
         if self._came.is_moved:
             lines = self.body.split("\n")
             self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
-        body_repair.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
+        body_rules.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
         return None
 
     def path(self) -> str:
@@ -134,7 +134,7 @@ def _edit_file(values: _Values) -> Operation:
         arrival = values.arrival()
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
-        change, notes = body_repair.mend_replacements(values.body, apply.read_replacements)
+        change, notes = body_rules.mend_replacements(values.body, apply.read_replacements)
         values.notes += notes
         return EditFile(path, change, arrival, unchecked)
     start, end = values.lines()
@@ -165,7 +165,7 @@ def _run_command(values: _Values) -> Operation:
             advice="; write a script with CREATE_FILE and run that",
         )
     if arrival is not None:
-        mended = body_repair.mend_command(command, arrival)
+        mended = body_rules.mend_command(command, arrival)
         command, values.notes = mended.text, values.notes + mended.notes
     command = command.strip()
     if all(line.strip()[:1] in ("", "#") for line in command.split("\n")):
@@ -189,7 +189,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
 }
 
 
-def decode(block: tag_blocks.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
+def decode(block: scanner.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Return the operation that a closed block asks for, and notes on how it was read."""
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])

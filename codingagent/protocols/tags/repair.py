@@ -14,12 +14,11 @@ from itertools import pairwise
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags import block_repair, scanner, tag_blocks, turns
+from codingagent.model.patterns import lazy_pattern, sections
+from codingagent.model.plain_text import blanks, one_line
+from codingagent.protocols.tags import block_repair, scanner
 from codingagent.protocols.tags.block_repair import RepairedAnswer
-from codingagent.protocols.tags.tag_blocks import Block
-from codingagent.protocols.tags.turns import path_of
+from codingagent.protocols.tags.scanner import Block
 
 _THOUGHT = lazy_pattern(
     r"[<◁\[;](/?)((?<=/)details|details(?=[^<]*<summary>[^<]*(?:think|thought|reason))"
@@ -45,7 +44,7 @@ def read(text: str) -> RepairedAnswer:
     """
     text = text.lstrip("\ufeff")
     # Twice, because some programs write "\r\r\n".
-    mended = RepairedAnswer(tag_blocks.fold_line_ends(tag_blocks.fold_line_ends(text)))
+    mended = RepairedAnswer(scanner.fold_line_ends(scanner.fold_line_ends(text)))
     for rule in RULES:
         if (said := rule.run(mended)) is not None and rule.said:
             mended.notes.append(rule.said.format(**said))
@@ -118,6 +117,112 @@ def _encoded_markers(mended: RepairedAnswer) -> None:
         mended.ways[Damage.ANGLES] = 1
 
 
+# --- words of the chat --------------------------------------------------------------------------------
+# Two messages that are copied as one have the words of the chat between them, and a block that was cut in
+# the first has them in its body. What is before the `[REPLY …]` line may be a draft. Such a block is asked
+# for again; `until` says that a body is meant.
+_WORDS = {name: "|".join(map(str.strip, lines.splitlines())) for name, lines in sections(__file__).items()}
+_WORDS["turns"] = _WORDS["turns"].replace("{model}", f"(?:{_WORDS['model']})")
+# Marks of a heading or of emphasis, or a picture, before a label; and what ends one.
+_MARKS, _LABEL_END = r"(?:[*_>#]|[^\x00-\u2fff]){0,6}[ \t]*", r"[ \t]*[:：]?[*_ \t]*"
+_ANY_CASE = re.IGNORECASE | re.MULTILINE
+# In small letters an expression sees at once that a line begins as none of its words. No marker is one.
+_LOW = r"(?![\s=]|<{7}|>{7})"
+PERSON = lazy_pattern(rf"^(?=\S){_MARKS}(?:you said|{_WORDS['person']}){_LABEL_END}$", _ANY_CASE)
+"""The label of a turn of the person, alone on its line."""
+_TURN = lazy_pattern(rf"^{_LOW}{_MARKS}(?:{_WORDS['turns']}){_LABEL_END}$", re.MULTILINE)
+_GO_ON = lazy_pattern(
+    rf"^{_LOW}(?:(?:{_MARKS}(?:{_WORDS['person']}){_LABEL_END}|\[inst\])\s*)?"
+    rf"[*_>]{{0,3}}(?:please )?(?:{_WORDS['go on']})(?: please)?"
+    r"[.!…。！*_ \t]*(?:<[|｜]\w+[|｜]>|\[/inst\])?[ \t]*$",
+    re.MULTILINE,
+)
+_RESUMES, _THE_REST = (
+    lazy_pattern(rf"^{_LOW}[(\[*_]{{0,3}}(?:{_WORDS[each]})[^\n]{{0,80}}[:：….)\]*_][ \t]*$", re.MULTILINE)
+    for each in ("resumes", "rest")
+)
+_TWO_TURNS = lazy_pattern(
+    rf"^{_LOW}{_MARKS}(?:{_WORDS['person']}){_LABEL_END}\n+(?:[^\s-][^\n]*\n+){{1,3}}?"
+    rf"{_MARKS}(?:{_WORDS['model']})(?: [\w. -]{{1,20}})?{_LABEL_END}$",
+    re.MULTILINE,
+)
+OPTION = lazy_pattern(
+    rf"^[^\w\n]{{0,9}}(?:{_WORDS['options']})[^\w\n]{{0,3}}(?:{_WORDS['second']})\b", _ANY_CASE
+)
+"""The heading of the second of several ways, of which the person may be meant to choose one."""
+_END_CHARACTERS = 400
+# How calls of tools and turns of a chat end.
+_SPECIAL = r"<[|｜][\w▁ -]{1,30}[|｜]>|</?(?:end|start)_of_turn>|<eos>|\[/INST\]"
+_LEAKED = lazy_pattern(
+    rf"^(?:[ \t]*(?:</(?:[a-z]+:)?(?:{_WORDS['elements']})>|{_SPECIAL})[ \t`]*\n)+(?:>{{3,}} ?REPLACE\n)?\Z",
+    _ANY_CASE,
+)
+_ELEMENT = lazy_pattern(rf"(?:(?:</[\w:.-]+>|{_SPECIAL})[ \t`]*\n)+(?:>{{3,}} ?REPLACE\n)?\Z", re.IGNORECASE)
+_ELEMENT_NAME = lazy_pattern(r"</([\w:.-]+)>")
+
+
+def _words_of_the_chat(mended: RepairedAnswer) -> None:
+    """Have blocks asked for again that hold words of the chat, or may be a draft."""
+    fenced, text, blocks = mended.fenced, mended.text, mended.scan.blocks
+    header = mended.header_at
+    is_behind = any(block.start > header for block in blocks)
+    for block in blocks:
+        is_meant = "until" in dict(block.attributes) or not block.body
+        if is_behind and block.start < header and block.name not in ("MESSAGE", "READ_FILE"):
+            fact = "It is before the [REPLY] line, so it may be a draft: nothing of it was used"
+            how = " if it is none"
+        elif is_meant:
+            continue
+        elif (end := _end_of_fence(block, fenced.get(block.start, ""))) or _has_turn(block):
+            if end:
+                mended.joints[block.line] = text.find("\n", block.start) + 1 + end
+            fact = "Two messages were copied as one, within this block"
+            how = ', whole, in one message, or with until="TOKEN" if it is intended'
+        elif leaked := _leaked(block):
+            fact = f"The body ends with {one_line(leaked, 60)}, which is no part of it"
+            how = ' without it, or with until="TOKEN" if it is intended'
+        else:
+            continue
+        mended.doubts.setdefault(block.line, (fact, f"; send this block again{how}"))
+
+
+def _end_of_fence(block: Block, fence: str) -> int:
+    """Return where the code block of a body ends in it; 0: nowhere."""
+    # A chat closes the fence that is open where an answer stops; that is no part of the body either.
+    if not fence or (len(fence) == len("```") and file_kinds.is_prose(_path_of(block))):
+        return 0
+    close = re.search(rf"^{fence}{fence[0]}*[ \t]*$(?=\s*\S)", block.body, re.MULTILINE)
+    return 0 if close is None else close.start()
+
+
+def _has_turn(block: Block) -> bool:
+    """Return whether the next turn of a chat begins in a body."""
+    path, body = _path_of(block), block.body
+    small = body.lower()
+    if any(each.search(small) for each in (_TURN, _GO_ON, _RESUMES)):
+        return True
+    found = next(filter(None, (each.search(small) for each in (_THE_REST, _TWO_TURNS))), None)
+    if found is None or not file_kinds.is_program(path):
+        return False
+    # A comment may say so.
+    return small.count("\n", 0, found.start()) not in file_kinds.lines_of_text(body.split("\n"), path)
+
+
+def _leaked(block: Block) -> str:
+    """Return the end of another syntax at the end of a body, which opens nowhere in it; empty: none."""
+    path, body = _path_of(block), block.body
+    # A page has many elements of its own, and a part of one may end with any of them.
+    has_own = not file_kinds.is_program(path) or file_kinds.is_markup(path)
+    has_own |= file_kinds.ending(path) in ("js", "ts", "mjs", "mts")
+    # The last lines alone: each of thousands may begin such an end.
+    last = body.rfind("\n", 0, max(len(body) - _END_CHARACTERS, 0)) + 1
+    found = (_LEAKED if has_own else _ELEMENT).search(body, last)
+    if found is None or any(f"<{name}" in body for name in _ELEMENT_NAME.findall(found[0])):
+        return ""
+    leaked = found[0].partition(">>>")[0].strip()
+    return leaked if body.count(leaked) == 1 else ""
+
+
 # --- what a chat has rendered -------------------------------------------------------------------------
 # A page changes all text of one kind in one way. What one body shows, the others may have lost without a
 # trace: so each body of such an answer is asked for again, but those in a code block that show nothing.
@@ -129,7 +234,6 @@ _OPENS = lazy_pattern(r"(?!namespace|extern).*(?:[{(\[]|\b(?:do|then|case .* in)
 _CLOSES = lazy_pattern(r"[})\]]|- |(?:done|fi|esac|end|else)\b|#|//|\*\)")
 _BLOCK = lazy_pattern(r"[ \t]*(?:class|def|if|for|while|with|try|else)\b.*:$")
 _JOINED = lazy_pattern(r"\[[^\n\]]*\] [^\n]* \[/\w+\][ \t]*\Z")
-_TYPESET = lazy_pattern("[\U0001d400-\U0001d7ff]")
 # Ends of levels in a script.
 _SHELL_END = lazy_pattern(r"(?:done|fi|esac)\b")
 _LOOP = lazy_pattern(r"\bfor (\w+) in\b")
@@ -164,7 +268,11 @@ def _rendered(mended: RepairedAnswer) -> None:
         if is_joined and block.name in ("CREATE_FILE", "EDIT_FILE") and not _is_meant(block):
             proofs[block.line] = "its lines are joined into one"
         said = mended.notes_of.get(block.line, ())
-        if block.body and file_kinds.is_prose(path_of(block)) and any(Damage.QUOTES.value in n for n in said):
+        if (
+            block.body
+            and file_kinds.is_prose(_path_of(block))
+            and any(Damage.QUOTES.value in n for n in said)
+        ):
             proofs.setdefault(block.line, "its tag has typographic quotes")
     bodies = [block for block in blocks if block.body and not _is_meant(block)]
     if bodies and not proofs and _is_doubled(mended.text, bodies):
@@ -180,13 +288,17 @@ def _rendered(mended: RepairedAnswer) -> None:
             mended.doubts.setdefault(block.line, (fact, _ADVICE))
 
 
+def _path_of(block: Block) -> str:
+    return "command.sh" if block.name == "RUN_COMMAND" else dict(block.attributes).get("path", "")
+
+
 def _is_meant(block: Block) -> bool:
     return not dict(block.attributes).keys().isdisjoint(("until", "encoding", "unchecked"))
 
 
 def _proof(block: Block, *, in_code: bool) -> str:
     """Return what in a body no author has written; empty: nothing."""
-    path = path_of(block)
+    path = _path_of(block)
     if not block.body or _is_meant(block):
         return ""
     if _is_halved(block.body, path):
@@ -208,8 +320,6 @@ def _proof(block: Block, *, in_code: bool) -> str:
     is_doubtful = is_script or (file_kinds.is_python(path) and syntax_check.fault_in(path, block.body))
     if is_doubtful and _is_shallow(words):
         return "its indentation is gone"
-    if not file_kinds.is_prose(path) and _TYPESET.search(block.body):
-        return "it holds letters of a typeset formula"
     if len(words) == len(lines) and _is_crowded(words, path):
         return "its blank lines are gone"
     if _is_markdown(path) and any("\t" in a.strip() and "\t" in b.strip() for a, b in pairwise(words)):
@@ -266,7 +376,7 @@ def _is_doubled(text: str, blocks: list[Block]) -> bool:
 
     Two before a line of Python that is not indented say nothing.
     """
-    found = [(m[1].count("\n"), m[2], path_of(b)) for b in blocks for m in _BLANK_LINES.finditer(b.body)]
+    found = [(m[1].count("\n"), m[2], _path_of(b)) for b in blocks for m in _BLANK_LINES.finditer(b.body)]
     pythons = sum(n == 2 and not behind.isspace() and file_kinds.is_python(path) for n, behind, path in found)
     # A text for people may have its parts so; nobody writes Markdown so.
     spared = Counter(n for n, _, path in found if file_kinds.is_prose(path) and not _is_markdown(path))
@@ -283,6 +393,6 @@ RULES: tuple[Rule[Callable[[RepairedAnswer], _Said]], ...] = (
     Rule("damaged tags", "", block_repair.repair),
     Rule("marked paths", "", _cited),
     Rule("encoded markers", "", _encoded_markers),
-    Rule("words of the chat", "", turns.doubt),
+    Rule("words of the chat", "", _words_of_the_chat),
     Rule("rendered", "", _rendered),
 )

@@ -1,4 +1,7 @@
-"""Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
+"""Read an answer as the agent takes it: operations and problems in order, and notes on the rest.
+
+Over 500 lines: what an answer says, whatever it lacks: blocks, an end, or a single command.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,9 +20,11 @@ from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
+    FetchFile,
     Finish,
     Kind,
     LineRange,
+    ListFolder,
     MoveFile,
     Operation,
     ReadFile,
@@ -27,7 +32,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks, turns
+from codingagent.protocols.tags import continuation, decoder, repair, scanner
 from codingagent.protocols.tags.block_repair import Arrivals, RepairedAnswer
 from codingagent.protocols.tags.continuation import SecondHalf
 
@@ -226,7 +231,7 @@ def _beside(mended: RepairedAnswer) -> str:
         return ""
     parts: list[str] = []
     at = 0
-    for start, end in tag_blocks.gaps(mended.scan.blocks, len(text)):
+    for start, end in scanner.gaps(mended.scan.blocks, len(text)):
         if start > at:
             parts.append(BLOCK_LINE + "\n" * text.count("\n", at, start))
         parts.append(text[start:end])
@@ -304,7 +309,7 @@ def _invented(mended: RepairedAnswer) -> tuple[int, int] | None:
 
 def _replaced(items: Iterable[Step | Problem], mended: RepairedAnswer) -> Iterator[str]:
     """Yield what another block of the same answer replaces: perhaps the person was to choose."""
-    has_options = any(turns.OPTION.search(mended.text, *part) for part in mended.scan.around)
+    has_options = any(repair.OPTION.search(mended.text, *part) for part in mended.scan.around)
     written: dict[str, tuple[int, str]] = {}
     for item in items:
         match item.operation if isinstance(item, Step) else None:
@@ -372,10 +377,10 @@ def objection(header: Header | None, session: session_state.Session, digest: str
 
 
 def _read_block(
-    block: tag_blocks.Block, mended: RepairedAnswer, arrivals: Arrivals, *, is_whole: bool
+    block: scanner.Block, mended: RepairedAnswer, arrivals: Arrivals, *, is_whole: bool
 ) -> Step | Problem:
-    if said := mended.notes_of.get(block.line):
-        block = block._replace(notes=(*said, *block.notes))
+    if notes := mended.notes_of.get(block.line):
+        block = block._replace(notes=(*notes, *block.notes))
     kind, line, closing = Kind(block.name), block.line, block.closing
     at = f" (line {line} of the answer)"
     if (doubt := mended.doubts.get(line)) or (kind is Kind.DONE and not block.closed):
@@ -407,11 +412,11 @@ def _read_block(
             )
             return Problem(kind, fact, line, advice=advice)
     try:
-        operation, notes = decoder.decode(block, arrivals.of(block))
+        operation, told = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
         return replace(_refused(kind, fault.but(advice=at), line), notes=block.notes, subject=path)
-    return Step(operation, line, block.notes + notes)
+    return Step(operation, line, block.notes + told)
 
 
 def _refused(kind: Kind, fault: OperationError, line: int) -> Problem:
@@ -448,3 +453,57 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
 def with_note(reply: Reply, note: str) -> Reply:
     """Return the answer with one more note in front."""
     return replace(reply, notes=(note, *reply.notes)) if note else reply
+
+
+# --- an answer without any command -----------------------------------------------------------------
+_OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
+# Chats may escape or embolden them.
+_ANSWER_LINES = lazy_pattern(
+    r"^[ \t>*_`]*\\?\[/?(?:REPLY|END|MESSAGE|DONE|READ\\?_FILE)\b[^\n]*\][*_` \t]*$\n?", re.MULTILINE
+)
+_FENCED = lazy_pattern(r"(`{3,}|~{3,})\w*\n((?:(?!^\1).)*)^\1[ \t]*", re.DOTALL | re.MULTILINE)
+# Their words are shown with the others.
+_WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
+_NAMED, _SUBJECT = 5, 60
+_NO_MESSAGE = (
+    "The answer has no operations message, so nothing was done",
+    ". Answer with one JSON object, for example:",
+)
+_JSON_EXAMPLE = '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}'
+
+
+def items_of_words(text: str, *, is_json: bool) -> tuple[Step | Problem, ...]:
+    """Return the words of an answer as a message to the person, and the missing command as a problem."""
+    words = _OUR_LINES.sub("", text).strip("\n")
+    fact, advice = _NO_MESSAGE if is_json else NO_BLOCK
+    example = _JSON_EXAMPLE if is_json else NO_BLOCK_EXAMPLE
+    if not words.strip():
+        return (Problem(Kind.ANSWER, fact, 1, example, advice=advice),)
+    problem = Problem(Kind.ANSWER, fact, 1, example, advice=f", and the user was shown your words{advice}")
+    return Step(ShowMessage(words), 1), problem
+
+
+def answer_items(words: str, found: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
+    """Return the answer to a question: its words and what only reads; the rest is refused by name."""
+    kept: list[Step | Problem] = [Step(ShowMessage(words), 1)] if words.strip() else []
+    refused: list[str] = []
+    for item in found:
+        operation = item.operation if isinstance(item, Step) else None
+        if isinstance(operation, ReadFile | FetchFile | ListFolder) or (
+            operation is None and item.kind is Kind.READ_FILE
+        ):
+            kept.append(item)
+        elif item.kind not in _WORDS:
+            subject = getattr(operation, "path", "") or getattr(operation, "command", "")
+            refused.append(" ".join(filter(None, (item.kind, plain_text.one_line(subject, _SUBJECT)))))
+    if refused:
+        fact = f"Not executed, because this was only a question: {plain_text.some(refused, _NAMED)}"
+        kept.append(Problem(Kind.ANSWER, fact, 1))
+    return tuple(kept) or (Problem(Kind.ANSWER, "The answer contains no words", 1),)
+
+
+def words_of(text: str) -> str:
+    """Return the words of an answer to a question, without our own lines and a fence around all of it."""
+    words = _ANSWER_LINES.sub("", text).strip("\n")
+    fence = _FENCED.fullmatch(words)
+    return (words if fence is None else fence[2]).strip("\n")

@@ -7,25 +7,15 @@ than copying them a few times.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from codingagent.model import citations
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note
-from codingagent.protocols.tags.tag_blocks import (
-    Block,
-    InnerTag,
-    LineCounter,
-    Scan,
-    closing_tag,
-    gaps,
-    line_end,
-    until_in,
-    until_of,
-)
 
 _CANDIDATE = lazy_pattern(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
 _ATTRIBUTE = lazy_pattern(
@@ -36,6 +26,7 @@ _HEAD_END = lazy_pattern(r"[^\S\n]*\]")
 _BEHIND_LAST = lazy_pattern(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _HEADER_VALUE = lazy_pattern(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = lazy_pattern(r'\\(["\\])')
+_UNTIL = lazy_pattern(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 # The headings of a request of ours, in whatever form a chat gives them back.
 _MARK = r"[^A-Za-z0-9\n]"
 _HEADINGS = {
@@ -49,6 +40,59 @@ _WORDS = ("MESSAGE", "DONE")
 CITED = "citation marks next to its tags were removed"
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
+
+
+class InnerTag(NamedTuple):
+    """An opening line in the body of a block that has no `until`: a closing tag may be missing."""
+
+    line: int
+    text: str
+    closed: bool
+    """Every tag in the body is closed in it, so that the body's own end is certain."""
+
+
+class Block(NamedTuple):
+    """One command as written in an answer.
+
+    `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
+    the opening is, 1-based. `fault` says why the opening can't be read, with advice. It reaches from
+    `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
+    """
+
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    body: str
+    line: int
+    closed: bool = True
+    fault: tuple[str, str] | None = None
+    notes: tuple[str, ...] = ()
+    behind_end: bool = False
+    start: int = 0
+    end: int = 0
+    is_doubtful: bool = False
+    inner: InnerTag | None = None
+
+    @property
+    def closing(self) -> str:
+        return closing_tag(self.name, until_in(self.attributes))
+
+
+class Scan(Struct, frozen=True):
+    """All blocks of an answer in order, and what was around them.
+
+    `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
+    met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
+    the text around the blocks is, but for single line ends.
+    """
+
+    blocks: tuple[Block, ...]
+    header: Mapping[str, str] | None
+    ended: bool
+    has_outbox: bool
+    notes: tuple[str, ...]
+    around: tuple[tuple[int, int], ...] = ()
+    unread: tuple[str, ...] = ()
+    """Those of the notes that are about what was meant as a block, and is none."""
 
 
 def scan_lines(text: str) -> Scan:
@@ -114,7 +158,7 @@ class _Scanner:
             if HAS_BODY[name]:
                 self._read_block(name, start, head)
                 return
-            end = self._line_end(head.end)
+            end = line_end(self._text, head.end)
             behind = self._text[head.end : end].strip()
             is_ignored = behind and not head.junk and behind != f"[/{name}]"
             note = f"text after the tag was ignored: {_clip(behind)}"
@@ -144,14 +188,14 @@ class _Scanner:
         until = until_in(attributes)
         if (end := _HEAD_END.match(self._text, at)) is not None:
             return _Head(attributes, end.end(), until)
-        line_end = self._line_end(at)
-        junk = self._text[at:line_end].strip() or "no ]"
-        return _Head(attributes, line_end, until or until_of(junk), junk)
+        stop = line_end(self._text, at)
+        junk = self._text[at:stop].strip() or "no ]"
+        return _Head(attributes, stop, until or until_of(junk), junk)
 
     def _read_block(self, name: str, start: int, head: _Head) -> None:
         closing = closing_tag(name, head.until)
-        line_end = self._line_end(head.end)
-        behind, notes = self._text[head.end : line_end].strip(), tuple[str, ...]()
+        stop = line_end(self._text, head.end)
+        behind, notes = self._text[head.end : stop].strip(), tuple[str, ...]()
         off = citations.without if name in _WORDS else citations.behind_tag
         bare = off(behind).strip() if behind else ""
         if bare != behind and (not bare or bare.endswith(closing)):
@@ -159,51 +203,51 @@ class _Scanner:
         if head.junk:
             self._read_unreadable(name, start, head, closing)
         elif behind.endswith(closing):
-            body = self._text[head.end : self._text.rindex(closing, head.end, line_end)]
+            body = self._text[head.end : self._text.rindex(closing, head.end, stop)]
             several = "two blocks on one line", "; write each on lines of its own"
             fault = several if closing in body else None
             body = f"{body}\n" if body.strip() else ""
-            self._add(name, head, body, start, line_end, notes=notes, fault=fault)
+            self._add(name, head, body, start, stop, notes=notes, fault=fault)
         elif behind:
             # A block only if its closing tag comes before another opening.
-            close = self._find_closing(closing, line_end, self._next_opening(line_end))
+            close = self._find_closing(closing, stop, self._next_opening(stop))
             if close is None:
                 self._note(start, f"[{name}] has text after it and no closing tag: read as prose")
-                self._at = line_end
+                self._at = stop
                 return
             # One blank parts the tag from its text; it is no part of the text.
             first = head.end + self._text.startswith(" ", head.end)
             note = "the text after the opening tag was read as the first line of the body"
             self._add_closed(name, head, start, (first, close), notes=(note,))
-        elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
+        elif (close := self._find_closing(closing, stop, len(self._text))) is not None:
             is_inner = head.until is None
-            self._add_closed(name, head, start, (line_end + 1, close), notes=notes, inner=is_inner)
-        elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
+            self._add_closed(name, head, start, (stop + 1, close), notes=notes, inner=is_inner)
+        elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, stop):
             how = "; write a summary and its closing tag after it"
             note = Note("a bare DONE was read as the end", how)
-            self._add(name, head, "", start, line_end, notes=(note,))
+            self._add(name, head, "", start, stop, notes=(note,))
         else:
-            self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
+            self._add(name, head, self._text[stop + 1 :], start, len(self._text), closed=False)
 
     def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
         """Pass over an opening whose attributes can't be read, and its body: it is never executed.
 
         Prose such as `[DONE will follow]` has no `=` and no closing tag of its own.
         """
-        line_end = self._line_end(start)
-        if self._text[start:line_end].rstrip().endswith(closing):
-            self._add(name, head, "", start, line_end)
+        stop = line_end(self._text, start)
+        if self._text[start:stop].rstrip().endswith(closing):
+            self._add(name, head, "", start, stop)
             return
         is_attempt = "=" in head.junk or head.attributes
-        until = len(self._text) if is_attempt else self._next_opening(line_end)
-        close = self._find_closing(closing, line_end, until)
+        until = len(self._text) if is_attempt else self._next_opening(stop)
+        close = self._find_closing(closing, stop, until)
         if close is not None:
-            self._add_closed(name, head, start, (line_end + 1, close))
+            self._add_closed(name, head, start, (stop + 1, close))
         elif is_attempt:
-            self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
+            self._add(name, head, self._text[stop + 1 :], start, len(self._text), closed=False)
         else:
-            self._note(start, f"{_clip(self._text[start:line_end])} was read as prose")
-            self._at = line_end
+            self._note(start, f"{_clip(self._text[start:stop])} was read as prose")
+            self._at = stop
 
     # --- the outcome ---------------------------------------------------------------------------
     def _add_closed(
@@ -235,7 +279,7 @@ class _Scanner:
         if found is not None and not found.closed:
             # Blocks within blocks: what follows up to the last closing tag may all be text.
             close = max(close, self._ends(name).get(start, close))
-        end = self._line_end(close)
+        end = line_end(self._text, close)
         if CITED not in notes and self._text[close:end].rstrip() != closing_tag(name, head.until):
             notes += (CITED,)
         self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner, inner=found)
@@ -250,7 +294,7 @@ class _Scanner:
         while at < end:
             tag = _OPENING.match(self._text, at)
             assert tag is not None, "an opening begins here"
-            here, at = at, self._line_end(at)
+            here, at = at, line_end(self._text, at)
             if self._indentation(here) <= depth and self._is_tag(here, tag.end()):
                 line, inner_name = self._line(here), tag[0][1:]
                 if first is None:
@@ -262,7 +306,7 @@ class _Scanner:
                     found = None if is_own else self._find_closing(closing, at, end)
                     if found is None:
                         return first._replace(closed=False)
-                    at = self._line_end(found)
+                    at = line_end(self._text, found)
             at = self._next_opening(at, end)
         return first
 
@@ -285,25 +329,14 @@ class _Scanner:
             return ends
         ends = self._ends_of[name] = {}
         found = [m for m in _tag_of([name]).finditer(self._text) if self._is_line_start(m.start())]
-        tags = [(tag.start(), tag.end(), self._line(tag.start()).strip()) for tag in found]
-        closings: dict[str, list[int]] = {}
-        for start, _, line in tags:
-            if line.startswith("[/"):
-                closings.setdefault(line, []).append(start)
         opened: list[int] = []
-        shielded_to = 0
-        for start, end, line in tags:
-            if start < shielded_to:
-                continue
-            if line.startswith("[/"):
-                if opened and line == f"[/{name}]":
-                    ends[opened.pop()] = start
-            elif (until := until_of(line)) is not None:
-                closes = closings.get(closing_tag(name, until), [])
-                index = bisect_left(closes, start)
-                shielded_to = closes[index] + 1 if index < len(closes) else start
-            elif self._is_tag(start, end) and not line.endswith(f"[/{name}]"):
-                opened.append(start)
+        for tag in found:
+            line = self._line(tag.start()).strip()
+            if line == f"[/{name}]":
+                if opened:
+                    ends[opened.pop()] = tag.start()
+            elif line[1] != "/" and until_of(line) is None and not line.endswith(f"[/{name}]"):
+                opened += [tag.start()] * self._is_tag(tag.start(), tag.end())
         return ends
 
     def _add(  # noqa: PLR0913  # the parts of a block
@@ -348,18 +381,15 @@ class _Scanner:
             offset -= 1
         return True
 
-    def _line_end(self, offset: int) -> int:
-        return line_end(self._text, offset)
-
     def _line(self, offset: int) -> str:
-        return self._text[offset : self._line_end(offset)]
+        return self._text[offset : line_end(self._text, offset)]
 
     def _find_closing(self, closing: str, start: int, end: int) -> int | None:
         """Return the offset of the first line that is the closing tag and nothing else."""
         at = self._text.find(closing, start, end)
         while at >= 0:
             if self._is_line_start(at) and not citations.behind_tag(
-                self._text[at + len(closing) : self._line_end(at)].strip()
+                self._text[at + len(closing) : line_end(self._text, at)].strip()
             ):
                 return at
             # Perhaps this was meant: `> [/CREATE_FILE]`.
@@ -408,3 +438,57 @@ def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
 
 def _clip(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
+# --- the text of tags, and where lines are ---------------------------------------------------------------
+class LineCounter:
+    """Count the lines up to an offset; one near the last one costs little."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._counted = (0, 1)
+
+    def of(self, offset: int) -> int:
+        at, line = self._counted
+        if offset < at:
+            line -= self._text.count("\n", offset, at)
+        else:
+            line += self._text.count("\n", at, offset)
+        self._counted = (offset, line)
+        return line
+
+
+def fold_line_ends(text: str) -> str:
+    r"""Return the text with `\r\n` and a lone final `\r` as `\n`; other characters are no line ends."""
+    if "\r" not in text:
+        return text
+    folded = text.replace("\r\n", "\n")
+    return f"{folded[:-1]}\n" if folded.endswith("\r") else folded
+
+
+def line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return len(text) if end < 0 else end
+
+
+def gaps(blocks: Iterable[Block], end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text around some blocks, the empty ones too."""
+    at = 0
+    for block in blocks:
+        yield at, block.start
+        at = max(at, block.end)
+    yield at, end
+
+
+def closing_tag(name: str, until: str | None) -> str:
+    return f"[/{name} {until}]" if until else f"[/{name}]"
+
+
+def until_of(line: str) -> str | None:
+    """Return the word that the closing tag of an opening needs, even where its attributes can't be read."""
+    found = _UNTIL.search(line)
+    return None if found is None else found[1]
+
+
+def until_in(attributes: Iterable[tuple[str, str]]) -> str | None:
+    return next((value for name, value in attributes if name == "until"), None) or None

@@ -16,8 +16,8 @@ from codingagent.errors import UsageError
 from codingagent.model import commands
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt import guide
-from codingagent.protocols.tags import continuation, reply, scanner, tag_blocks
-from codingagent.protocols.tags.turns import PERSON
+from codingagent.protocols.tags import continuation, reply, scanner
+from codingagent.protocols.tags.repair import PERSON
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"
@@ -194,7 +194,7 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
     return (telling or found)[-1]
 
 
-def _is_body(scan: tag_blocks.Scan, offset: int, *, names_awaited: bool = False) -> bool:
+def _is_body(scan: scanner.Scan, offset: int, *, names_awaited: bool = False) -> bool:
     """Return whether a line is in a block's body.
 
     In a block that took its end from a later turn it does not. A line that begins the awaited answer is a
@@ -209,7 +209,7 @@ def _is_body(scan: tag_blocks.Scan, offset: int, *, names_awaited: bool = False)
     return not names_awaited if block.inner is None else block.inner.closed
 
 
-def _end_of(text: str, start: int, scan: tag_blocks.Scan, turns: list[int]) -> int:
+def _end_of(text: str, start: int, scan: scanner.Scan, turns: list[int]) -> int:
     """Return where an answer ends: after its [END], or where the next turn begins."""
 
     def first(places: Iterable[int]) -> int:

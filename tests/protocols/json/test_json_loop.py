@@ -125,7 +125,7 @@ def test_a_message_is_executed_in_a_session_of_tags(tags: LiveSession, wrap: str
     assert "--- a.txt ---\nbeta\n--- end a.txt ---" in tags.contents()
 
 
-def test_tag_blocks_are_executed_in_a_session_of_json(live: LiveSession) -> None:
+def test_scanner_are_executed_in_a_session_of_json(live: LiveSession) -> None:
     """Design: in either mode; what came of it are events."""
     (live.workspace / "a.txt").write_text("beta\n")
     blocks = (
@@ -161,7 +161,7 @@ def test_what_failed_is_called_as_the_protocol_calls_it(tmp_path: Path) -> None:
     assert b'"tag":"EDIT_FILE"' in written
 
 
-def test_beside_tag_blocks_json_is_not_executed(tags: LiveSession) -> None:
+def test_beside_scanner_json_is_not_executed(tags: LiveSession) -> None:
     """Design: a reply that has no tag block."""
     block = '[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n'
     tags.answer(f"{block}\n```json\n{message(create('c.txt'))}\n```\n")

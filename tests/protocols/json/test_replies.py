@@ -26,7 +26,7 @@ from codingagent.prompt import render as outbox
 from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import read_reply, validate_event, validate_operations_message
 from codingagent.protocols.json.wire import Operation
-from codingagent.protocols.tags import prose
+from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
 from tests.rows import each_row
@@ -224,7 +224,7 @@ def test_true_is_no_sequence() -> None:
 @each_row("text", ["", "No.", "Shall I?", "See `a.py`.", 'a.py and "b".'])
 def test_what_to_write_instead_is_a_message(text: str) -> None:
     """No message at all: the model is shown one example."""
-    found = prose.items_of(text, is_json=True)[-1]
+    found = reply.items_of_words(text, is_json=True)[-1]
     assert isinstance(found, Problem)
     assert "The answer has no operations message" in found.reason
     assert validate_operations_message(json.loads(found.detail)).success

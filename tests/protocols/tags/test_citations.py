@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.editing import apply, body_repair
+from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
 from codingagent.model import citations
 from codingagent.model.chat_damage import AS_IT_IS
@@ -94,9 +94,9 @@ def test_a_mark_that_only_a_chat_writes(mark: str, path: str, body: str, expecte
     """Taken off where it can't be meant; asked about in a program that handles such marks."""
     if expected is None:
         with pytest.raises(OperationError, match="citation marks"):
-            body_repair.mend_file(body.format(mark), path, AS_IT_IS)
+            body_rules.mend_file(body.format(mark), path, AS_IT_IS)
         return
-    found = body_repair.mend_file(body.format(mark), path, AS_IT_IS)
+    found = body_rules.mend_file(body.format(mark), path, AS_IT_IS)
     assert found.text == expected.format(mark)
     assert "citation mark" in " ".join(found.notes)
 
@@ -124,7 +124,7 @@ def test_a_direction_mark_before_each_line(turn: str, end: str) -> None:
     lines = [f"{turn}{line}{end}" if line else line for line in ANSWER.split("\n")]
     create, done = steps("\n".join(lines))
     assert isinstance(create.operation, CreateFile)
-    body = body_repair.mend_file(str(create.operation.content), "a.py", AS_IT_IS)
+    body = body_rules.mend_file(str(create.operation.content), "a.py", AS_IT_IS)
     assert body.text == "def f():\n    return 'שלום'\n"
     assert isinstance(done.operation, Finish)
 
@@ -142,11 +142,11 @@ def test_a_direction_mark_beside_tags(turn: str) -> None:
 def test_direction_marks_in_bodies(turn: str) -> None:
     """Before each line, or before code, they are the chat's; within a line they are the text's."""
     body = f"{turn}def f():\n{turn}    return 1\n"
-    assert body_repair.mend_file(body, "a.py", AS_IT_IS).text == "def f():\n    return 1\n"
+    assert body_rules.mend_file(body, "a.py", AS_IT_IS).text == "def f():\n    return 1\n"
     inner = f"x = 'a{turn}b'\n"
-    assert body_repair.mend_file(inner, "a.py", AS_IT_IS).text == inner
+    assert body_rules.mend_file(inner, "a.py", AS_IT_IS).text == inner
     old = f"{turn}one\n{turn}two\n"
-    assert body_repair.mend_file(f"{old}{turn}three\n", "a.md", AS_IT_IS, old).text == f"{old}{turn}three\n"
+    assert body_rules.mend_file(f"{old}{turn}three\n", "a.md", AS_IT_IS, old).text == f"{old}{turn}three\n"
     edit = (Replacement(f"{turn}x = 1\n", f"{turn}x = 2\n"),)
     assert apply.apply(edit, "x = 1\n", AS_IT_IS, path="a.py").text == "x = 2\n"
 

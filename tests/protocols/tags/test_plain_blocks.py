@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codingagent.model.commands import HAS_BODY
-from codingagent.protocols.tags import reply, scanner, tag_blocks
-from codingagent.protocols.tags.tag_blocks import Scan
+from codingagent.protocols.tags import reply, scanner
+from codingagent.protocols.tags.scanner import Scan
 from tests import reply_table
 from tests.manglings import MANGLINGS
 from tests.rows import each_row
@@ -130,7 +130,7 @@ def test_a_mangled_reply_is_read_alike_both_ways(name: str) -> None:
 @given(_TEXTS)
 def test_what_stands_around_the_blocks_is_all_that_is_not_in_them(text: str) -> None:
     """Design, tag blocks: what is looked for outside of blocks is looked for wherever none is."""
-    text = tag_blocks.fold_line_ends(text)
+    text = scanner.fold_line_ends(text)
     found = scanner.scan_lines(text)
     edges = [0, *(at for block in found.blocks for at in (block.start, block.end)), len(text)]
     gaps = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import body_repair
+from codingagent.editing import body_rules
 from codingagent.model import chat_damage
 from codingagent.model.operations import CreateFile, Finish, Operation
 from codingagent.prompt import guide
@@ -29,7 +29,7 @@ def written(text: str, old: str | None = None) -> str:
     assert isinstance(operation, CreateFile)
     assert isinstance(operation.content, str)
     assert operation.arrival is not None
-    return body_repair.mend_file(operation.content, operation.path, operation.arrival, old).text
+    return body_rules.mend_file(operation.content, operation.path, operation.arrival, old).text
 
 
 def notes(text: str) -> str:
@@ -256,7 +256,7 @@ def test_markers_in_entities_tell_of_the_bodies_beside_them() -> None:
     assert isinstance(created, CreateFile)
     assert isinstance(created.content, str)
     assert created.arrival is not None
-    mended = body_repair.mend_file(created.content, created.path, created.arrival)
+    mended = body_rules.mend_file(created.content, created.path, created.arrival)
     assert mended.text == "Use <b> and x && y.\n"
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from codingagent.editing import apply, body_repair
+from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.journal_entries import AnswerTaken
@@ -74,7 +74,7 @@ def _shown(item: Step | Problem) -> str:
         content, path = item.operation.content, item.operation.path
         if isinstance(content, str):
             with contextlib.suppress(OperationError):
-                fields["content"] = body_repair.mend_file(content, path, arrival, None).text
+                fields["content"] = body_rules.mend_file(content, path, arrival, None).text
     usual: dict[str, object] = {"timeout_s": None, "cwd": ".", "variables": {}, "overwrite": True}
     said = {key: value for key, value in fields.items() if value is not None}
     words = [f"{key}={value!r}" for key, value in said.items() if usual.get(key, False) != value]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.model.commands import HAS_BODY
-from codingagent.protocols.tags import scanner, tag_blocks
-from codingagent.protocols.tags.tag_blocks import Block, Scan
+from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags.scanner import Block, Scan
 from tests import golden
 from tests.helpers import cpu_below
 from tests.rows import each_row
@@ -53,7 +53,7 @@ _REPLIES = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_FRAGMENTS)
 
 
 def scan(text: str) -> Scan:
-    return scanner.scan_lines(tag_blocks.fold_line_ends(text))
+    return scanner.scan_lines(scanner.fold_line_ends(text))
 
 
 def only(text: str) -> Block:
@@ -94,8 +94,8 @@ def test_of_many_notes_the_first_twelve_are_kept() -> None:
 
 def test_a_lone_final_return_ends_the_last_line() -> None:
     """Design, tag blocks: a lone final CR is folded; within the text a CR is a character."""
-    assert tag_blocks.fold_line_ends("a\rb\r\nc\r") == "a\rb\nc\n"
-    assert tag_blocks.fold_line_ends("a") == "a"
+    assert scanner.fold_line_ends("a\rb\r\nc\r") == "a\rb\nc\n"
+    assert scanner.fold_line_ends("a") == "a"
 
 
 # --- properties ------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_scanning_never_raises_and_goes_forward(text: str) -> None:
     found = scan(text)
     lines = [block.line for block in found.blocks]
     assert lines == sorted(set(lines))
-    assert all(1 <= line <= tag_blocks.fold_line_ends(text).count("\n") + 1 for line in lines)
+    assert all(1 <= line <= scanner.fold_line_ends(text).count("\n") + 1 for line in lines)
     assert all(block.body == "" or block.body.endswith("\n") for block in found.blocks)
     assert all(block.closed for block in found.blocks[:-1])
     assert len(found.notes) <= 12
