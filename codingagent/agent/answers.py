@@ -119,11 +119,12 @@ class AnswerReader:
             is_open = found.header is not None and "[END" not in text.replace("\\", "")
             notes = (reply.CUT,) if is_open else ()
             return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
-        cut = session.cut
-        if cut and (whole := continuation.join(cut, text)) is not None:
-            note = f"joined with the {whole.lines} lines that had arrived before"
-            return self._parse_joined(whole, note)
-        if cut:
+        cut, note = session.cut, _WHOLE_AGAIN
+        whole = continuation.join(cut, text) if cut else None
+        if whole is not None:
+            count = cut.count("\n")
+            note = f"joined with the {count} lines that had arrived before"
+        elif cut:
             # The answer that was cut off may have come once more, complete.
             header = transcript.last_header(text)
             said = None if header is None else header.sequence
@@ -132,8 +133,9 @@ class AnswerReader:
             data = None if name is None else self._mailbox.read_taken(name)
             read = None if data is None else _decoded(data)
             whole = None if read is None else continuation.whole_again(read[0], cut, text)
-            if whole is not None:
-                return self._parse_joined(whole, _WHOLE_AGAIN)
+        if whole is not None:
+            joined = self._add_foreign_edits(reply.read(whole))
+            return replace(reply.with_note(joined, note), is_joined=True)
         found = reply.read(text)
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)
@@ -146,10 +148,6 @@ class AnswerReader:
             if (message := messages.read_reply(text)) is not None:
                 return message
         return self._parse_other_formats(text, found)
-
-    def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:
-        joined = self._add_foreign_edits(reply.read(whole.text))
-        return replace(reply.with_note(joined, note), is_joined=True)
 
     def _add_foreign_edits(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""

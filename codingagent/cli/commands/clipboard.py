@@ -4,7 +4,6 @@ import base64
 import contextlib
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from codingagent.cli.commands.common import home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.errors import UsageError, WorkError, disk_errors
-from codingagent.model import plain_text, session_state
+from codingagent.model import session_state
 from codingagent.model.settings import chats, pasted
 from codingagent.process.runner import run_tool
 from codingagent.prompt import guide, tokens
@@ -35,8 +34,6 @@ SMALLEST_CHARACTERS = 1_000
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 _PATIENCE_S = 5.0
-# Enough of what a program says to know why it failed.
-_SAID_BYTES = 200
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
@@ -117,9 +114,8 @@ def _guide(
     else:
         be_utf8(sys.stdout)
         sys.stdout.write(text)
-    told = (
-        f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
-    )
+    then = "then: codingagent config set guide installed (or new --guide installed)"
+    told = f"{then}: {len(text):,} characters"
     sys.stderr.write("\n".join(("", *how, told, "")))
 
 
@@ -188,29 +184,12 @@ def read() -> str:
 def write(text: str) -> None:
     import pyperclip
 
-    with _faults("the text can't be put on the clipboard"), _kept_off_the_screen() as said:
+    with _faults("the text can't be put on the clipboard"):
         _within_patience(lambda: pyperclip.copy(text))
-        # Its program may fail without telling us: no such display, for example.
+        # Its program may fail and tell the screen alone: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     if is_lost:
-        why = f" ({plain_text.one_line(said[0])})" if said else ""
-        raise WorkError(f"{program()} did not put the text on the clipboard{why}; {_REMEDY}")
-
-
-@contextlib.contextmanager
-def _kept_off_the_screen() -> Iterator[list[str]]:
-    """Yield a list that gets the lines of stderr in the end; pyperclip leaves its programs ours."""
-    said: list[str] = []
-    with tempfile.TemporaryFile() as file:
-        before = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield said
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-            file.seek(0)
-            said += file.read(_SAID_BYTES).decode("utf-8", "replace").splitlines()[:1]
+        raise WorkError(f"{program()} did not put the text on the clipboard; {_REMEDY}")
 
 
 def program() -> str:
