@@ -151,7 +151,6 @@ class Conversation:
             self.context.remark(_NO_GUIDE)
         self._begin(taken, answer, skip)
         self._execute(answer.reply)
-        self.write_due()
         return True
 
     def take_call(self, data: bytes) -> None:
@@ -161,7 +160,6 @@ class Conversation:
         kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence, ".json")
         self._begin(kept, answer)
         self._execute(answer.reply)
-        self.write_due()
 
     def try_candidate(self, number: int) -> None:
         """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
@@ -196,10 +194,9 @@ class Conversation:
         self._log.record(taken)
         self._log.sync()
         self._adopt(taken)
-        self.write_due()
 
     def _adopt(self, taken: AnswerTaken) -> None:
-        """Do what is left of the taking of a candidate."""
+        """Do what is left of the taking of a candidate, and write the next request."""
         began = self.session.candidates[taken.candidate - 1]
         one = tried(self._home, self.session.session_id, began)
         # The results name values that may have been found there first.
@@ -211,6 +208,7 @@ class Conversation:
             raise
         ended = [each for each in one.records if isinstance(each, TurnEnded)][-1]
         self._execution.end(taken.sequence, ended.notes, ended.cut)
+        self.write_due()
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -270,7 +268,7 @@ class Conversation:
         self._log.record(AnswerTaken(self.session.sequence, taken, answer.digest, now(), *told))
 
     def _execute(self, found: Reply) -> None:
-        """Execute what is not done yet of an answer, run the check, and end the turn; ApprovalError."""
+        """Execute what is not done yet of an answer, and write the next request; ApprovalError."""
         self.context.workspace.check()
         try:
             self._execution.perform(found.items)
@@ -281,6 +279,7 @@ class Conversation:
         is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
+        self.write_due()
 
     def changes(self) -> notices.Changes:
         """Return the files that the session's turns changed since its last commit, but for undone turns."""
@@ -343,7 +342,8 @@ class Conversation:
             else:
                 self._execution.after_kill()
                 self._execute(self._read_again())
-        self.write_due()
+        else:
+            self.write_due()
 
     def _read_again(self) -> Reply:
         """Return the answer that a kill interrupted, from its file."""
