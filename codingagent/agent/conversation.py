@@ -61,14 +61,14 @@ class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
     def __init__(
-        self, requests: Requests, home: homes.Home, recipients: Recipients, trials: candidates.Trials
+        self, requests: Requests, home: homes.Home, trials: candidates.Trials, *, is_named: bool
     ) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
         self._home = home
         self._mailbox = home.mailbox
-        self._recipients = recipients
+        self._recipients = Recipients(home, is_named)
         self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)

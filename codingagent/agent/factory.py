@@ -104,13 +104,11 @@ class OpenSession:
     @cached_property
     def conversation(self) -> "Conversation":
         """Take answers, execute them, and write the next requests."""
-        from codingagent.agent.answers import Recipients
         from codingagent.agent.candidates import Trials
         from codingagent.agent.conversation import Conversation
 
         trials = Trials(self.context, self._home, self._in_copy)
-        recipients = Recipients(self._home, self._is_named)
-        return Conversation(self.requests, self._home, recipients, trials)
+        return Conversation(self.requests, self._home, trials, is_named=self._is_named)
 
     def _in_copy(self, home: Home, session: Session, place: WorkLayout) -> None:
         """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
