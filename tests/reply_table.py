@@ -21,9 +21,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import bare_context
+from codingagent.agent.context import OperationRequest, bare_context, subject_of
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import OperationRequest, subject_of
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question

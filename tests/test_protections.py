@@ -287,9 +287,8 @@ def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
 
 def approval_is_for_exactly_that() -> bool:
     """A yes to one content is no yes to another under the same path."""
-    from codingagent.agent.context import bare_context
+    from codingagent.agent.context import OperationRequest, bare_context
     from codingagent.agent.executor import Executor
-    from codingagent.agent.plan import OperationRequest
     from codingagent.model.approval import Question
     from codingagent.model.operations import CreateFile
     from codingagent.policy.rules import PRESETS
@@ -308,9 +307,8 @@ def approval_is_for_exactly_that() -> bool:
 
 def command_is_durable_first() -> bool:
     """The start of a command is durable before it runs."""
-    from codingagent.agent.context import bare_context
+    from codingagent.agent.context import OperationRequest, bare_context
     from codingagent.agent.executor import Executor
-    from codingagent.agent.plan import OperationRequest
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import RunCommand
     from codingagent.policy.rules import PRESETS

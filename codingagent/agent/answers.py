@@ -8,7 +8,6 @@ it is for none of this home, it is said why it can't be executed.
 import contextlib
 import locale
 import re
-from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.protocols.tags import continuation, reply, scanner, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
-from codingagent.storage.homes import Home, all_sessions
+from codingagent.storage.homes import Home, all_sessions, told_as
 from codingagent.storage.mailbox import Mailbox
 
 # No model's answer has so many; each would be shown and need approval.
@@ -36,8 +35,6 @@ _FOREIGN = plain_text.Note(
 )
 NO_TEXT = Reply((), None, has_outbox=False, notes=())
 _WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
-Ask = Callable[[str, Sequence[Session]], str]
-"""Return the id of the session that a file of the inbox answers, of those that wait."""
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -240,15 +237,15 @@ class Objection(Struct, frozen=True):
 
 
 class Recipients(Struct, frozen=True):
-    """The sessions of one home. `ask` is None if the person named the current session."""
+    """The sessions of one home; `is_named` if the person named the current session."""
 
     home: Home
-    ask: Ask | None = None
+    is_named: bool = True
 
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
         """Return the id of the session that an answer is for; the current one if nothing says otherwise.
 
-        UsageError if several wait, the answer names none, and nobody can be asked.
+        UsageError if it names none, several wait, and the person named none either.
         """
         named = None if header is None else header.session
         if named is not None:
@@ -259,10 +256,12 @@ class Recipients(Struct, frozen=True):
         is_own = by_name is not None and by_name[0] == at_work.session_id
         if by_name is not None and (is_own or self._expects(*by_name, at_work)):
             return by_name[0]
-        if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
+        if self.is_named or self.home.sessions.ids() == [at_work.session_id]:
             return at_work.session_id
         waiting = [s for s in all_sessions(self.home, lambda _: None) if s.is_awaiting_answer]
-        return at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
+        if len(waiting) > 1:
+            raise unclear(name, waiting)
+        return at_work.session_id
 
     def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
         """Return the id of the session other than the current one that an answer is for; else ""."""
@@ -312,6 +311,12 @@ class Recipients(Struct, frozen=True):
         return sequence is None or sequence >= found.sequence
 
 
+def unclear(name: str, waiting: list[Session]) -> UsageError:
+    fact = f"{name} doesn't say which session it answers, and {len(waiting)} wait for one"
+    names = ", ".join(map(told_as, waiting))
+    return UsageError(f"{fact}; run `codingagent resume` with one of: {names}")
+
+
 def refuse_request(home: Home, session: Session, text: str) -> None:
     """Refuse (UsageError) the request that waits: it was copied in place of its answer."""
     for path in home.mailbox.waiting_paths(session.session_id, session.sequence):
@@ -320,12 +325,8 @@ def refuse_request(home: Home, session: Session, text: str) -> None:
             raise UsageError(f"{what}: copy the chat's answer, then paste again")
 
 
-def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
-    """Save an answer in the inbox; return its path, and the session that it is for.
-
-    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
-    decides; without `ask`, the person named the session.
-    """
+def save_answer(home: Home, session: Session, data: bytes, *, is_named: bool = True) -> tuple[Path, str]:
+    """Save an answer in the inbox; return its path, and the session that it is for, as `Recipients.of`."""
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
     text = ""
@@ -341,7 +342,7 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
 
         found = messages.read_reply(text)
         header = None if found is None else found.header
-    owner = Recipients(home, ask).of("the answer", header, session)
+    owner = Recipients(home, is_named).of("the answer", header, session)
     session = home.sessions.load(owner)
     refuse_request(home, session, text)
     return home.mailbox.drop(data, session.session_id, session.sequence), owner

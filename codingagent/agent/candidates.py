@@ -19,7 +19,7 @@ from typing import TypeAlias
 from codingagent.agent.context import Context
 from codingagent.agent.tried import ANSWER, Tried, tried
 from codingagent.checkpoints.checkpointer import WorkLayout
-from codingagent.checkpoints.repository_files import is_of_git
+from codingagent.checkpoints.history import is_of_git
 from codingagent.errors import ApprovalError, UsageError, disk_errors
 from codingagent.model.journal_entries import CandidateBegan
 from codingagent.model.observations import digest_of

@@ -15,10 +15,9 @@ from pathlib import Path
 from threading import Thread
 from typing import get_args
 
-from codingagent.agent import run_command
-from codingagent.agent.context import Context
+from codingagent.agent import executor
+from codingagent.agent.context import Context, OperationRequest
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import OperationRequest
 from codingagent.editing.file_kinds import is_prose
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
@@ -190,7 +189,7 @@ class Check:
     def _run_or_skip(self) -> Event:
         """Run it until a key of the person's skips it: what changed is hardly its concern."""
         check, context = self._context.settings.check, self._context
-        index, limit_s = len(self._session.results), run_command.limit_of(context, self._operation)
+        index, limit_s = len(self._session.results), executor.limit_of(context, self._operation)
         started = entries.OperationStarted(index, Kind.CHECK, check, now(), limit_s=limit_s)
         self._log.record(started)
         self._log.sync()
@@ -252,13 +251,13 @@ class _Ahead(Thread):
         super().__init__(daemon=True)
         self._context, self._operation = context, operation
         self._outcome: Outcome | None = None
-        run_command.learn_files(context, operation)
+        executor.learn_files(context, operation)
         context.runner.start()
         self.start()
 
     def run(self) -> None:
         context, line = self._context, self._operation.command
-        limit_s = run_command.limit_of(context, self._operation)
+        limit_s = executor.limit_of(context, self._operation)
         try:
             with context.workspace.folder(".") as folder:
                 self._outcome = context.runner.run(line, folder, limit_s, lambda _: None)
@@ -274,7 +273,7 @@ class _Ahead(Thread):
         if was_running or self._outcome is None:
             return Interrupted(Kind.CHECK, self._operation.command)
         try:
-            return run_command.ended(self._context, self._operation, self._outcome)
+            return executor.ended(self._context, self._operation, self._outcome)
         except OperationError as fault:
             hide = self._context.secrecy.hide
             return Refused(Kind.CHECK, hide(fault.fact), advice=hide(fault.advice))

@@ -27,9 +27,8 @@ from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
-from codingagent.workspace.git_files import Git, GitResult, contents_in
+from codingagent.workspace.git_files import Git, GitResult, contents_in, text_of
 from codingagent.workspace.git_programs import AT_COMMIT, GitProgram, git_variables, programs_of
-from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.programs import find_program, persons_path
 from codingagent.workspace.real_paths import from_root, resolved
 

@@ -1,8 +1,9 @@
-"""Hold what the work on one session shares (`factory` makes it), and read files as a request shows them."""
+"""Hold what the work on a session shares (`factory` makes it), read its files, and say what is to be done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -11,15 +12,16 @@ from codingagent.agent.secrecy import NO_SECRECY, Secrecy
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, WorkLayout
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError
-from codingagent.model import documents
+from codingagent.model import documents, operations
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.events import Denied, Event, FileEdited
+from codingagent.model.journal_entries import ApprovalAsked, ContentChange
 from codingagent.model.notices import Notice, Remark
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, plural, without_halves
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.policy.rules import Deny, Policy, judge_read
+from codingagent.policy.rules import Ask, Deny, Policy, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner
 from codingagent.prompt.file_contents import FileView
@@ -27,6 +29,9 @@ from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import Hides
 from codingagent.storage.journal import SessionLog, ShownTexts, Tell, UnkeptLog
 from codingagent.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from codingagent.protocols.tags.reply import ForeignConsent
 
 # Files of many lines that are all alike: unless they are named, their ends say enough.
 DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
@@ -173,3 +178,64 @@ def bare_context(
     nowhere = LazyStore(WorkLayout(workspace.root, (), workspace.root, None))
     resources = Resources(workspace, runner, Unconfined(), policy, Settings(), nowhere, ())
     return context_of(resources, log or UnkeptLog(), Person(lambda _: None), texts, secrecy)
+
+
+# --- an operation to do, and the plan of one ------------------------------------------------------
+class OperationRequest(Struct, frozen=True):
+    """An operation to do, and its position in the answer, counted from 0.
+
+    `id` is its name in a JSON message; in others it has none. `earlier` are the edits of the same file so far
+    in the answer. `room` is the number of characters of contents and outputs that its event may hold.
+    `foreign` says whether it came in a format other than the protocol's. `is_check` means that it is the
+    person's own check: the policy does not ask. `names` are those of the secrets that it writes. `later`
+    returns the operations that follow in a chat's answer: its changes are checked, a program's are not.
+    `counted` is the text of its file in which the chat counts lines.
+    """
+
+    index: int
+    operation: operations.Operation
+    earlier: Sequence[FileEdited] = ()
+    room: int = 2**62
+    id: str = ""
+    foreign: "ForeignConsent" = "no"
+    is_check: bool = False
+    later: Callable[[], Iterable[operations.Operation]] | None = None
+    names: tuple[str, ...] = ()
+    counted: str | None = None
+
+    @property
+    def kind(self) -> operations.Kind:
+        return operations.Kind.CHECK if self.is_check else self.operation.kind
+
+    def denied(self, subject: str, verdict: Deny) -> Denied:
+        return Denied(self.kind, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
+
+
+class Plan(Struct, frozen=True):
+    """A change or a command that is about to be made, for the journal and for approval.
+
+    `parts` are everything that a yes depends on, `shown` what the person sees of it. `asked` is what needs
+    their approval. `changes` and `event` say what will be true once `act` is done; a command has neither.
+    """
+
+    subject: str
+    parts: tuple[str, ...]
+    shown: Callable[[], str]
+    act: Callable[[], Event]
+    asked: tuple[Ask, ...] = ()
+    changes: tuple[ContentChange, ...] = ()
+    event: Event | None = None
+    is_unseen: bool = False
+    """The person had changed the file since the chat last saw it whole."""
+    limit_s: float | None = None
+
+
+def subject_of(operation: operations.Operation) -> str:
+    """Return the subject of an operation: a path or a command; empty for messages."""
+    match operation:
+        case operations.RunCommand():
+            return operation.command
+        case operations.ShowMessage() | operations.Finish():
+            return ""
+        case _:
+            return operation.path

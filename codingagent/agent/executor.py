@@ -6,23 +6,42 @@ operation is settled by looking at the file, and an interrupted command is never
 
 import base64
 import contextlib
+import re
+import shlex
+from functools import partial
 
-from codingagent.agent import file_operations, placeholders, run_command
-from codingagent.agent.context import Context, Views
-from codingagent.agent.plan import OperationRequest, Plan, subject_of
+from msgspec.structs import replace
+
+from codingagent.agent import file_operations, placeholders
+from codingagent.agent.context import Context, OperationRequest, Plan, Views, subject_of
+from codingagent.agent.secrecy import HiddenStream
 from codingagent.errors import OperationError
-from codingagent.model import documents, encoding, events, operations, paths, plain_text
+from codingagent.model import documents, encoding, events, notices, operations, paths, plain_text
 from codingagent.model.approval import Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationStarted
-from codingagent.model.observations import digest_of
-from codingagent.policy.rules import Deny, judge_read
+from codingagent.model.observations import Extras, Outcome, digest_of
+from codingagent.model.patterns import lazy_pattern
+from codingagent.policy import evaluate, rules
+from codingagent.process import bubblewrap, diagnosis
+from codingagent.process.output import TRUNCATED, without_half
 from codingagent.storage.clock import now
-from codingagent.workspace.programs import quoted
+from codingagent.workspace import programs, real_paths
 
 # More files in one request do not help a model; it can narrow the glob.
 _GLOB_LIMIT_FILES = 100
 _VALUES = "an answer reads it, and it holds secrets: without a yes the chat sees names in their place"
 _NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
+# How much of a command's output a result shows (specification 003, RUN_COMMAND).
+OUTPUT_LIMIT_CHARACTERS = 20_000
+# How much of a command's output the screen shows as it comes.
+_LIVE_LIMIT_CHARACTERS = 50_000
+
+_GIT_CAME = (
+    "this command made .git here: commands can only read it from now on, and its config and hooks should be"
+    " checked before git is used here"
+)
+
+_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class Executor:
@@ -74,15 +93,9 @@ class Executor:
         """Return the question whose digest covers all that a plan would do."""
         secrecy = self._context.secrecy
         shown = secrecy.quote(secrecy.hide_diff(plan.shown(), plan.subject), "", order.names)
-        return Question(
-            order.kind,
-            plan.subject,
-            tuple(rule for each in plan.asked for rule in each.rules),
-            tuple(reason for each in plan.asked for reason in each.reasons),
-            shown,
-            digest_of("\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")),
-            tuple(grant for each in plan.asked for grant in each.grants),
-        )
+        parts = "\0".join((order.kind, plan.subject, *plan.parts))
+        digest, asked = digest_of(parts.encode(errors="replace")), rules.together(*plan.asked)
+        return Question(order.kind, plan.subject, asked.rules, asked.reasons, shown, digest, asked.grants)
 
     def plan(self, order: OperationRequest) -> Plan | events.Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
@@ -98,7 +111,7 @@ class Executor:
                 denied = self._denied(order, path)
                 return denied or events.FolderListed(path, context.workspace.entries(path))
             case operations.RunCommand():
-                return run_command.plan(context, order, operation)
+                return plan_command(context, order, operation)
             case operations.ShowMessage():
                 return events.MessageShown(operation.text)
             case operations.Finish():
@@ -179,8 +192,8 @@ class Executor:
     def _denied(self, order: OperationRequest, path: str) -> events.Denied | None:
         # The root has no name of its own that a policy could block; what matters is whether it can be read.
         real = path if path == "." else self._context.workspace.resolved(path)
-        verdict = judge_read(self._context.policy, real)
-        return order.denied(path, verdict) if isinstance(verdict, Deny) else None
+        verdict = rules.judge_read(self._context.policy, real)
+        return order.denied(path, verdict) if isinstance(verdict, rules.Deny) else None
 
     def _ask_to_show(self, path: str) -> None:
         """Ask once, without waiting, whether the chat may see the values in a secret file."""
@@ -197,5 +210,125 @@ class Executor:
         if answer is not None:
             secrecy.decide(path, is_allowed=answer.decision != "no")
         else:
-            how = f"codingagent secrets allow {quoted([path])}"
+            how = f"codingagent secrets allow {programs.quoted([path])}"
             context.remark(f"{_NAMES.format(paths.shown(path))}: {how}")
+
+
+# --- commands ------------------------------------------------------------------------------------------
+def plan_command(
+    context: Context, order: OperationRequest, operation: operations.RunCommand
+) -> Plan | events.Denied:
+    command, variables = operation.command, operation.variables
+    if not command.strip():
+        raise OperationError("The command is empty", advice="; give a shell command")
+    for name in variables:
+        if not _VARIABLE.fullmatch(name):
+            fact = f"'{paths.shown(name)}' is no name of a variable"
+            raise OperationError(fact, advice="; use letters, digits and _")
+    texts = {f"The variable {name}": value for name, value in variables.items()}
+    for what, text in {"The command": command, **texts}.items():
+        if "\0" in text:
+            raise OperationError(f"{what} has a NUL character", advice="; write it without")
+    verdict = evaluate.judge_command(context.policy, command, str(context.workspace.root), variables)
+    if isinstance(verdict, rules.Deny):
+        return order.denied(command, verdict)
+    # A yes holds for the folder that cwd leads to now, and for these variables.
+    where = context.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
+    parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
+    asked = (verdict,) if isinstance(verdict, rules.Ask) else ()
+    if asked and (where or variables):
+        # An "always" holds only for this folder and these variables.
+        given = digest_of("\0".join(parts).encode(errors="replace"))[:12]
+        here = f" in '{paths.shown(operation.cwd)}' ({given})"
+        asked = (replace(asked[0], grants=tuple(grant + here for grant in asked[0].grants)),)
+    words = (f"{name}={shlex.quote(value)} " for name, value in variables.items())
+    shown = f"in {operation.cwd}: " * (operation.cwd != ".") + "".join(words) + command
+    act, limit_s = partial(_run, context, order, operation), limit_of(context, operation)
+    return Plan(command, parts, lambda: shown, act, asked, limit_s=limit_s)
+
+
+def limit_of(context: Context, operation: operations.RunCommand) -> float | None:
+    """Return how long a command may run, in seconds; None: without end."""
+    asked_s, most_s = operation.timeout_s, context.policy.shell.timeout
+    limit_s = context.settings.command_timeout if asked_s is None else asked_s or None
+    return limit_s if most_s is None else min(limit_s or most_s, most_s)
+
+
+def _run(context: Context, order: OperationRequest, operation: operations.RunCommand) -> events.CommandRan:
+    limit_s = limit_of(context, operation)
+    had_git = context.workspace.has_git()
+    learn_files(context, operation)
+    hidden, left = HiddenStream(context.secrecy), _LIVE_LIMIT_CHARACTERS
+
+    def show(text: str) -> None:
+        nonlocal left
+        if text and left > 0:
+            shown = plain_text.without_controls(text[:left])
+            left -= len(text)
+            context.person.show(
+                notices.OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
+            )
+
+    def add(text: str) -> None:
+        if left > 0:  # A flood is not worth looking through.
+            show(hidden.add(text))
+
+    with context.workspace.folder(operation.cwd) as folder:
+        extras = Extras(operation.variables, operation.parts_streams)
+        outcome = context.runner.run(operation.command, folder, limit_s, add, extras)
+    if outcome.ended_by == "itself" or not context.secrecy.vault.hides:
+        show(hidden.rest())
+    ran = ended(context, operation, outcome, order.room)
+    came = not had_git and context.workspace.has_git()
+    return replace(ran, notes=(*ran.notes, *[_GIT_CAME] * came))
+
+
+def ended(
+    context: Context, operation: operations.RunCommand, outcome: Outcome, room: int = 0
+) -> events.CommandRan:
+    """Return the event of a command that has ended, without the secrets in what it printed."""
+    hides, hide = context.secrecy.vault.hides, context.secrecy.hide
+    was_cut = hides and outcome.ended_by != "itself"
+    if outcome.failure:
+        raise OperationError(f"The command could not be started: {outcome.failure}")
+    # Before it is cut: what is left of a secret could not be found.
+    learn_files(context, operation)
+    printed = without_half(outcome.output) if was_cut else outcome.output
+    output = hide(plain_text.without_controls(printed))
+    streams: list[str | None] = [outcome.stdout, outcome.stderr]
+    if hides or context.chat is not None:
+        streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
+    limit = max(room, OUTPUT_LIMIT_CHARACTERS)
+    clip = plain_text.clip_middle
+    output = clip(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
+    streams = [None if each is None else clip(each, limit) for each in streams]
+    context.secrecy.save()
+    notes = outcome.notes
+    if outcome.stopped_processes and outcome.ended_by == "itself":
+        count = outcome.stopped_processes
+        what = plain_text.plural(count, "background process was", "background processes were")
+        notes += (f"{count} {what} ended with the command",)
+    if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, bubblewrap.Bubblewrap):
+        seen = (programs.persons_variables(), context.runner.variables)
+        notes += tuple(map(hide, diagnosis.causes(sandbox, operation.command, output, *seen)))
+    command, duration_s = operation.command, round(outcome.duration_s, 3)
+    how = outcome.ended_by, outcome.limit, outcome.stopped_processes, outcome.sandbox, outcome.has_network
+    return events.CommandRan(command, outcome.exit_code, output, duration_s, *how, *streams, notes=notes)
+
+
+def learn_files(context: Context, operation: operations.RunCommand) -> None:
+    """Learn the secrets that a command may print, also a part of."""
+    words = re.split(r"[\s'\"`;:|&<>()=,]+", real_paths.with_slashes(operation.command))
+    named = list(filter(None, words))
+    if operation.cwd != ".":
+        named = [f"{operation.cwd}/{name}" for name in named] + named
+    there = (*context.workspace.names(), *named)
+    context.secrecy.read_files(context.workspace, there, named)
+
+
+def _readable(stream: str, was_cut: bool) -> str:
+    """Return a stream without what could part a secret: control sequences, and the word at its cut."""
+    whole = stream.removesuffix(TRUNCATED)
+    if was_cut or whole != stream:
+        stream = f"{without_half(whole)}{stream[len(whole) :]}"
+    return plain_text.without_controls(stream)

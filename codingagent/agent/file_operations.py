@@ -7,9 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.agent import placeholders
-from codingagent.agent.context import Context
-from codingagent.agent.plan import OperationRequest, Plan
-from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
+from codingagent.agent.context import Context, OperationRequest, Plan
+from codingagent.checkpoints.repository import gives_git_programs, holds_below
 from codingagent.editing import answer_checks, apply, body_rules, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, paths, plain_text, results

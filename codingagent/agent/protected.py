@@ -12,7 +12,7 @@ from operator import methodcaller
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
-from codingagent.checkpoints.repository_files import holds_below, makes_git_run
+from codingagent.checkpoints.repository import holds_below, makes_git_run
 from codingagent.errors import OperationError
 from codingagent.model import approval, events, observations, paths, plain_text
 from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled

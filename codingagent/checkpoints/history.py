@@ -90,6 +90,10 @@ def kind_of(old: State | None, new: State | None) -> ChangeKind:
     return "modified" if old.blob != new.blob else "mode"
 
 
+def is_of_git(path: str) -> bool:
+    return ".git" in path.split("/")
+
+
 def named(names: Sequence[str]) -> str:
     """Return the first names as one line, and how many more there are."""
     return some([*map(paths.shown, names)], NAMED) or "no files"

@@ -23,18 +23,17 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
-from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State
-from codingagent.checkpoints.repository import Import, Store, names_of
-from codingagent.checkpoints.repository_files import STORED, is_of_git, repository_files
+from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State, is_of_git
+from codingagent.checkpoints.repository import STORED, Import, Store, names_of, repository_files
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.paths import is_git_name, is_home_name
-from codingagent.policy import presets, rules
+from codingagent.policy import rules
 from codingagent.storage.atomic_write import free_name
-from codingagent.workspace import dirfd, git_files, git_repository, sharing, walk
+from codingagent.workspace import dirfd, git_files, walk
 
 # Files that other programs execute are covered even if git ignores them.
-_TAKEN_IN = (*presets.TAKEN_IN, ".github")
-_EXECUTED = tuple(presets.EXECUTED_NAMES)
+_TAKEN_IN = (*rules.TAKEN_IN, ".github")
+_EXECUTED = tuple(rules.EXECUTED_NAMES)
 # What looking at a file costs beside reading it, in bytes.
 _FILE_BYTES = 20_000
 
@@ -154,7 +153,7 @@ class Checkpoints(Reader):
                 taking.known[path] = state
         # Sets of all files would cost more than these passes.
         listed, ignored = (
-            git_repository.text_of(b"\0".join(names)).split("\0") if names else []
+            git_files.text_of(b"\0".join(names)).split("\0") if names else []
             for names in (found.files, found.ignored)
         )
         taken, ignored = _taken_in(root, ignored)
@@ -218,7 +217,7 @@ class Checkpoints(Reader):
             with contextlib.suppress(OSError):
                 if f"/{path}".endswith("/.git/config") and git.is_dir() and git.resolve() == git:
                     aside = free_name(self._store.path.parent, "removed-{}.git")
-                    sharing.retried(partial(os.rename, git, aside))
+                    dirfd.retried(partial(os.rename, git, aside))
         return left
 
     def copy_to(self, path: Path, root: Path, commit: str) -> None:
@@ -327,16 +326,8 @@ class Snapshot(Struct):
             by_kind = {bool(mode & 0o100): mode for mode, _ in reversed(common)}
             usual = by_kind.get(False, usual[0]), by_kind.get(True, usual[1])
         unusual = {path: state for path, state in files.items() if state.mode not in usual}
-        if self.notes.unusual:
-            # What a file or a folder took the place of is gone.
-            there = [path for path, state in self.changes.items() if state]
-            above = {each for path in there for each in with_folders(path)}
-            below = {f"{path}/" for path in there}
-            unusual |= {
-                path: state
-                for path, state in self.notes.unusual.items()
-                if not (path in self.changes or f"{path}/" in above) and below.isdisjoint(with_folders(path))
-            }
+        old = self.notes.unusual.items()
+        unusual |= {path: state for path, state in old if path not in self.changes}
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**self.notes.held, **self.held_blobs}
         notes = Notes(usual, unusual, left, (*self.tracked,), held)

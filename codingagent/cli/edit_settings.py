@@ -13,7 +13,7 @@ from codingagent.model.encoding import typed_text
 from codingagent.model.settings import ENVIRONMENT_PREFIX, Source
 from codingagent.process.runner import open_editor
 from codingagent.storage import atomic_write
-from codingagent.storage.settings_file import read_toml
+from codingagent.storage.homes import read_toml
 
 
 def set_value(path: Path, key: str, text: str, kept: Sequence[str] | None = None) -> None:

@@ -61,6 +61,8 @@ class Inbox:
     ) -> None:
         self.given = 0
         """Number of files returned by `next`."""
+        self.rests = False
+        """The oldest file is left some time for its end."""
         self._look = look
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
@@ -76,7 +78,7 @@ class Inbox:
 
     def next(self, lacks_end: Callable[[str], bool] = lambda _: False) -> tuple[InboxFile | None, bool]:
         """Return the oldest file if complete (one that `lacks_end` waits a while), and if there is any."""
-        self._found = files = self.files()
+        self._found, self.rests = (files := self.files()), False
         self._looks = first_looks(self._looks, files)
         # Empty files wait, and delay no others.
         file = next((each for each in files if each.size_bytes), None)
@@ -84,7 +86,8 @@ class Inbox:
             return None, False
         has_time = file.at_s - self._looks[file.name].at_s < _REST_S
         is_whole = all(map(self._is_finished, (file, *self.beside(file))))
-        if not is_whole or (has_time and lacks_end(file.name)):
+        self.rests = is_whole and has_time and lacks_end(file.name)
+        if self.rests or not is_whole:
             return None, True
         self._hints.pop(file.name, None)
         self.given += 1
@@ -230,15 +233,15 @@ def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
         inbox.leave(file)
 
 
-def take_present(work: "SharedSession", inbox: Inbox) -> bool:
+def take_present(work: "SharedSession", inbox: Inbox, say: Callable[[str], None]) -> bool:
     """Take the answers that are there, each as a turn; return whether a file still grows."""
-    waited = 0.0
+    waited, limit_s, lacks_end = 0.0, 2 * SETTLED_AFTER_S, _end_is_missed(work, say)
     while not work.conversation.session.is_complete:
-        file, any_left = inbox.next()
+        file, any_left = inbox.next(lacks_end)
         if file is not None:
             _take(work, inbox, file)
             waited = 0.0
-        elif any_left and waited < 2 * SETTLED_AFTER_S:
+        elif any_left and waited < (limit_s := max(limit_s, _REST_S * 2 * inbox.rests)):
             if not waited:
                 # Time that must pass anyway.
                 work.conversation.context.checkpointer.prepare()
@@ -276,7 +279,7 @@ def follow_command(
 
         while True:
             # An answer from before a kill may be for this very request: take it first.
-            take_present(work, inbox)
+            take_present(work, inbox, screen.remark)
             session = work.conversation.session
             if session.is_complete:
                 return

@@ -1,8 +1,7 @@
 """Read answers from a terminal: only what a person types after a question counts, never a paste.
 
-Python's own `input` reads through two buffers, the terminal's and its own, so a line that was typed or
-pasted before a question would answer it. Here the terminal delivers each key at once (no line mode, no
-echo by the system), and three rules decide:
+The terminal edits and shows the line that answers, as it does for any program. Between two questions it
+delivers each key at once, so that what is there can be looked at. Three rules decide:
 
 - `discard` runs before a prompt appears. It reads until nothing more comes: a flush by the system would
   miss input that is still on its way, and the second half of an earlier line would become an answer.
@@ -11,16 +10,13 @@ echo by the system), and three rules decide:
 - A line counts only if nothing else came with its Enter.
 """
 
-import codecs
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import Callable
 from typing import Any, Self, TextIO
 
-from codingagent.cli.layout import cells
 from codingagent.model.patterns import lazy_pattern
 
 # Keys, or pieces of a paste, that follow one another this quickly came at once.
@@ -30,8 +26,7 @@ _QUIET_S = 0.5
 # A paste that never ends must not lock the person out.
 _PASTE_END_S = 3.0
 _LOOK_ELSEWHERE_S = 0.2
-# The limit of a system's own line editing (Linux, N_TTY_BUF_SIZE).
-_LONGEST = 4096
+_CHUNK_BYTES = 4096
 
 
 class PasteError(Exception):
@@ -95,7 +90,7 @@ else:
     _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
     # ECMA-48: sequences that arrows and other keys send; ignored.
-    _ESCAPE = lazy_pattern(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+    _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
 
     # Signals that would leave the terminal in this mode.
     _LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
@@ -108,8 +103,7 @@ else:
             self._encoding = terminal.encoding or "utf-8"
             self._screen = screen
             self._before: list[Any] = []
-            self._line = ""
-            self._was_away = False
+            self._edits = self._was_away = False
             self.last_codes = ""
             """What the terminal still gets if a signal ends this process."""
             self._signals = [n for n in _LEAVING if signal.getsignal(n) is signal.SIG_DFL]
@@ -147,40 +141,29 @@ else:
             `prompt` shows the prompt, also again after Ctrl-Z; `elsewhere` is polled a few times a second.
             EOFError at the end of input, PasteError if the line was pasted, or more came with it.
             """
-            prompt()
-            self._line = ""
-            decoder = codecs.getincrementaldecoder(self._encoding)("replace")
-            while True:
-                while not (found := elsewhere()) and not self._comes(_LOOK_ELSEWHERE_S):
+            data = b""
+            self._edit(True)
+            try:
+                prompt()
+                while b"\n" not in data and _PASTE not in data:
+                    if elsewhere():
+                        return None
                     if self._was_away:
-                        self._was_away = False
+                        self._was_away, data = False, b""
                         prompt()
-                        self._echo(self._line)
-                if found:
-                    return None
-                keys = decoder.decode(_ESCAPE.sub(b"", self._burst()))
-                typed, *more = keys.replace("\r", "\n").split("\n")
-                for key in typed:
-                    self._edit(key)
-                if more:
-                    self._echo("\n")
-                    if any(more):
-                        self.discard(settles=True)
-                        raise PasteError
-                    return self._line
-
-        def _burst(self) -> bytes:
-            """Return the input; if it ends a line or may be a paste, with everything that came with it."""
-            data = self._read()
-            while any(mark in data for mark in b"\r\n\x1b") and self._comes(_TOGETHER_S):
+                    if self._comes(_LOOK_ELSEWHERE_S):
+                        data += self._read()
+            finally:
+                self._edit(False)
+            while _PASTE not in data and len(data) <= _CHUNK_BYTES and self._comes(_TOGETHER_S):
                 data += self._read()
-                if len(data) > _LONGEST:
-                    break
-            if _PASTE in data or len(data) > _LONGEST:
+            text = data.decode(self._encoding, "replace").replace("\r", "\n")
+            typed, *more = _ESCAPE.sub("", text).split("\n")
+            if any(more) or _PASTE in data:
+                self._screen.write("\n" * (not more))
                 self._drop(data, _QUIET_S)
-                self._echo("\n")
                 raise PasteError
-            return data
+            return "".join(filter(str.isprintable, typed))
 
         def _drop(self, data: bytes, patience_s: float) -> bool:
             """Read until nothing more comes, after `data`; return whether anything came."""
@@ -194,56 +177,45 @@ else:
                 data = data[1 - len(_PASTE) :] + self._read()
                 found, patience_s = True, _QUIET_S
 
-        def _edit(self, key: str) -> None:
-            """Apply a key to the line, as a system's own line editing does."""
-            before = self._line
-            if key in "\x7f\b":
-                self._line = before[:-1]
-            elif key == "\x15":  # Ctrl-U
-                self._line = ""
-            elif key == "\x17":  # Ctrl-W
-                self._line = before.rstrip()[: before.rstrip().rfind(" ") + 1]
-            elif key == "\x04" and not before:
-                raise EOFError
-            elif key.isprintable() and len(before) < _LONGEST:
-                self._line += key
-            gone = cells(before[len(self._line) :])
-            self._echo("\b \b" * gone + self._line[len(before) :])
-
         def _comes(self, patience_s: float) -> bool:
             return bool(select.select([self._terminal], [], [], patience_s)[0])
 
         def _read(self) -> bytes:
             try:
-                data = os.read(self._terminal, _LONGEST)
+                data = os.read(self._terminal, _CHUNK_BYTES)
             except OSError:  # Linux raises this for a terminal that is gone
                 data = b""
             if not data:
                 raise EOFError
             return data
 
-        def _echo(self, text: str) -> None:
-            self._screen.write(text)
-            self._screen.flush()
-
         def _switch(self, code: str) -> None:
             """Write a control sequence past the buffer: a signal may have interrupted a write."""
             try:
                 number = self._screen.fileno()
             except OSError:  # the stream is in memory
-                self._echo(code)
+                self._screen.write(code)
             else:
                 os.write(number, code.encode())
 
         def _take(self) -> None:
             """Switch the terminal to single keys and marked pastes."""
             self._before = termios.tcgetattr(self._terminal)
-            modes = termios.tcgetattr(self._terminal)
-            modes[3] &= ~(termios.ECHO | termios.ICANON)
-            modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
-            # Keeps earlier input for `discard`, which must know about it.
-            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+            self._edit(self._edits)
             self._switch(_MARK_PASTES)
+
+        def _edit(self, edits: bool) -> None:
+            """Have the terminal edit and show a line, or deliver each key; input that waits is kept."""
+            self._edits = edits
+            modes = termios.tcgetattr(self._terminal)
+            modes[0] |= termios.ICRNL
+            if edits:
+                modes[3] |= termios.ECHO | termios.ICANON
+                modes[6][termios.VEOL] = b"\x1b"  # the mark of a paste is not kept until Enter
+            else:
+                modes[3] &= ~(termios.ECHO | termios.ICANON)
+                modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
 
         def _give_back(self) -> None:
             if not self._before:
@@ -264,4 +236,5 @@ else:
             os.kill(os.getpid(), number)
             signal.signal(number, self._step_aside)
             self._take()
+            termios.tcflush(self._terminal, termios.TCIFLUSH)  # a line that was begun is not shown again
             self._was_away = True

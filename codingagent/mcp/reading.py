@@ -4,9 +4,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from codingagent.agent.context import Context, Views
+from codingagent.agent.context import Context, OperationRequest, Views
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import OperationRequest
 from codingagent.agent.wanted_files import RankedFiles, Wanted
 from codingagent.checkpoints.undo import changed_in, history_of
 from codingagent.errors import OperationError

@@ -255,18 +255,23 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     limit_s: float | None = None
 
 
-class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
+class _Named:
+    index: int
+    operation_id: str
+
+    @property
+    def name(self) -> str:
+        """Its own id, or one made from its position."""
+        return self.operation_id or operation_id(self.index)
+
+
+class OperationEnded(_Named, Tagged, frozen=True, tag="operation_ended"):
     """The outcome of the item at `index` of the answer, counted from 0."""
 
     index: int
     event: Event
     at: str
     operation_id: str = ""
-
-    @property
-    def name(self) -> str:
-        """Its own id, or one made from its position."""
-        return self.operation_id or operation_id(self.index)
 
 
 class CheckEnded(Tagged, frozen=True, tag="check_ended"):
@@ -283,18 +288,13 @@ class CheckEnded(Tagged, frozen=True, tag="check_ended"):
     """The digest of the settings that it saw, where it ran before the first answer."""
 
 
-class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):
+class ApprovalAsked(_Named, Tagged, frozen=True, tag="approval_asked"):
     """The item at `index` waits for approval."""
 
     index: int
     question: Question
     at: str
     operation_id: str = ""
-
-    @property
-    def name(self) -> str:
-        """Its own id, or one made from its position."""
-        return self.operation_id or operation_id(self.index)
 
 
 class ApprovalAnswered(Tagged, frozen=True, tag="approval_answered"):

@@ -5,8 +5,9 @@ OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A
 was interrupted by a kill: `Session.started`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
@@ -114,133 +115,87 @@ def _changes(session: Session, record: entries.Record) -> Changes:
     found: Changes = {"updated_at": record.at, "phase": phase}
     if was is _APPROVAL is not phase and not isinstance(record, entries.ApprovalAnswered):
         found["asked"] = None
-    found.update(_changed_by(session, record))
+    if (changes := _CHANGES.get(type(record))) is None:
+        raise ValueError("a second start of a session")
+    found.update(changes(session, record))
     return found
 
 
-def _changed_by(session: Session, record: entries.Record) -> Changes:
-    kept, was = session.checkpoints, session.phase
-    match record:
-        # First, because nearly all records are one of these.
-        case entries.OperationStarted():
-            return _start(session, record)
-        case entries.OperationEnded():
-            return _end_operation(session, record)
-        case entries.InboxFound():
-            return {"earlier": record.files}
-        case entries.RequestWritten():
-            # What the chat now knows, including files that the person changed.
-            refused = (each for each in session.results if isinstance(each, events.Refused))
-            known = {each.subject: each.digest for each in refused if each.digest}
-            known |= {file.path: file.digest for file in record.shown}
-            return {
-                "checkpoints": replace(kept, told=kept.latest),
-                "known": {**session.known, **known} if known else session.known,
-                "shown_in_part": session.shown_in_part.union(record.parts),
-                "held": {
-                    **{path: part for path, part in session.held_before.items() if path not in known},
-                    **{part.path: part for part in record.held},
-                },
-                "requested": record.sequence,
-                "is_rewritten": record.sequence == session.requested,
-            }
-        case entries.PersonSaid():
-            # What is said during a turn goes into the request after it.
-            sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
-            is_late = sequence == session.requested
-            how = (is_late, record.wants, record.brief, record.parts)
-            said = Said(sequence, record.text, record.attached, *how)
-            is_question = record.wants == "words"
-            return {
-                "notes": tuple(n for n in session.notes if not is_question or not n.startswith(_REOPENED)),
-                "was_done": session.was_done and is_question,
-                # The first request is rewritten without the guide to the commands.
-                "is_taught": session.is_taught and not (is_question and sequence == 1),
-                "said": (*session.said, said),
-                "touched": session.touched.union(record.attached),
-            }
-        case entries.RefreshAsked():
-            leave_out = session.leave_out if record.leave_out is None else record.leave_out
-            return {"leave_out": leave_out, "said": session.said[:-1] if record.unsays else session.said}
-        case entries.AnswerSetAside() | entries.CommitMade() | entries.HookChanged():
-            return {}
-        case entries.GrantsRevoked():
-            return {"granted": session.granted.difference(record.grants)}
-        case entries.CheckNamed() | entries.CandidateBegan() | entries.ChatsNamed():
-            return _named(session, record)
-        case entries.AnswerTaken():
-            return {
-                "was_done": session.was_done and session.is_asking,
-                "checked": None,
-                "checkpoints": replace(kept, before="", starts=NONE, began="", parts=()),
-                "taken": record,
-                "last_digest": record.digest,
-                "digests": session.digests | {record.digest},
-                "lacks_guide": (session.lacks_guide or record.sequence) * record.lacks_guide,
-                "results": NONE,
-                "ends": NONE,
-                "returned": 0,
-                "notes": (),
-                "undos": 0,
-                "undo_note": "",
-                # One that could not be finished must not be finished on a later turn's files.
-                "undoing": None,
-                "written": NONE,
-                "agreed": frozenset(),
-                "protected_found": (),
-                "protected_settled": None,
-            }
-        case entries.CheckEnded():
-            return _end_check(session, record)
-        case entries.ApprovalAsked():
-            return {"asked": record, "answered": None}
-        case entries.ApprovalAnswered():
-            return _answer(session, record)
-        case entries.CheckpointTaken():
-            return _keep(session, record)
-        case entries.ProtectedFound():
-            return {"protected_found": record.changes}
-        case entries.ProtectedSettled():
-            is_unchecked = session.is_unchecked or bool(record.put_back)
-            fresh = {"protected_settled": record, "is_unchecked": is_unchecked}
-            return {"asked": None, "answered": None, **fresh}
-        case entries.UndoBegan():
-            return {"undoing": record}
-        case entries.UndoEnded():
-            begun, spans = session.undoing, session.spans
-            return {
-                "undoing": None,
-                "spans": spans if begun is None else spans.with_one((begun.at, record.at)),
-                "undos": session.undos + (not record.is_void),
-                "undo_note": record.told,
-                "is_unchecked": True,
-            }
-        case entries.TurnEnded():
-            return _end_turn(session, record)
-        case entries.SessionReopened():
-            # After a close, or an answer in words, the model sent no DONE; only the request is new.
-            is_done = not (session.is_closed or session.is_asking)
-            notes = (*session.notes, *[_reopened(session)] * is_done)
-            again = {"sequence": session.sequence + 1, "is_closed": False, "was_done": is_done}
-            return {**again, "notes": notes}
-        case entries.SessionClosed():
-            return {"is_closed": True}
-        case entries.SessionRenamed():
-            return {"name": record.name}
-        case entries.SessionStarted() | entries.RunStarted():
-            raise ValueError("a second start of a session")
+def _written(session: Session, record: entries.RequestWritten) -> Changes:
+    # What the chat now knows, including files that the person changed.
+    refused = (each for each in session.results if isinstance(each, events.Refused))
+    known = {each.subject: each.digest for each in refused if each.digest}
+    known |= {file.path: file.digest for file in record.shown}
+    held = {path: part for path, part in session.held_before.items() if path not in known}
+    return {
+        "checkpoints": replace(session.checkpoints, told=session.checkpoints.latest),
+        "known": {**session.known, **known} if known else session.known,
+        "shown_in_part": session.shown_in_part.union(record.parts),
+        "held": {**held, **{part.path: part for part in record.held}},
+        "requested": record.sequence,
+        "is_rewritten": record.sequence == session.requested,
+    }
 
 
-def _named(
-    session: Session, record: entries.CheckNamed | entries.CandidateBegan | entries.ChatsNamed
-) -> Changes:
-    match record:
-        case entries.CheckNamed():
-            return {"check": record.command}
-        case entries.CandidateBegan():
-            return {"candidates": (*session.candidates, record)}
-        case entries.ChatsNamed():
-            return {"chats": record if record.count else None}
+def _say(session: Session, record: entries.PersonSaid) -> Changes:
+    # What is said during a turn goes into the request after it.
+    sequence = session.sequence + (session.phase in (_EXECUTING, _APPROVAL))
+    is_late = sequence == session.requested
+    how = (is_late, record.wants, record.brief, record.parts)
+    said = Said(sequence, record.text, record.attached, *how)
+    is_question = record.wants == "words"
+    return {
+        "notes": tuple(n for n in session.notes if not is_question or not n.startswith(_REOPENED)),
+        "was_done": session.was_done and is_question,
+        # The first request is rewritten without the guide to the commands.
+        "is_taught": session.is_taught and not (is_question and sequence == 1),
+        "said": (*session.said, said),
+        "touched": session.touched.union(record.attached),
+    }
+
+
+def _refresh(session: Session, record: entries.RefreshAsked) -> Changes:
+    leave_out = session.leave_out if record.leave_out is None else record.leave_out
+    return {"leave_out": leave_out, "said": session.said[:-1] if record.unsays else session.said}
+
+
+def _take(session: Session, record: entries.AnswerTaken) -> Changes:
+    return {
+        "was_done": session.was_done and session.is_asking,
+        "checked": None,
+        "checkpoints": replace(session.checkpoints, before="", starts=NONE, began="", parts=()),
+        "taken": record,
+        "last_digest": record.digest,
+        "digests": session.digests | {record.digest},
+        "lacks_guide": (session.lacks_guide or record.sequence) * record.lacks_guide,
+        "returned": 0,
+        "undos": 0,
+        "undo_note": "",
+        # One that could not be finished must not be finished on a later turn's files.
+        "undoing": None,
+        "agreed": frozenset(),
+        "protected_settled": None,
+        **dict.fromkeys(("results", "ends", "written"), NONE),
+        **dict.fromkeys(("notes", "protected_found"), ()),
+    }
+
+
+def _end_undo(session: Session, record: entries.UndoEnded) -> Changes:
+    begun, spans = session.undoing, session.spans
+    return {
+        "undoing": None,
+        "spans": spans if begun is None else spans.with_one((begun.at, record.at)),
+        "undos": session.undos + (not record.is_void),
+        "undo_note": record.told,
+        "is_unchecked": True,
+    }
+
+
+def _reopen(session: Session, _: entries.SessionReopened) -> Changes:
+    # After a close, or an answer in words, the model sent no DONE; only the request is new.
+    is_done = not (session.is_closed or session.is_asking)
+    notes = (*session.notes, *[_reopened(session)] * is_done)
+    return {"sequence": session.sequence + 1, "is_closed": False, "was_done": is_done, "notes": notes}
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Changes:
@@ -435,3 +390,37 @@ def _paths(event: events.Event) -> tuple[str, ...]:
             return event.paths
         case _:
             return tuple(each.path for each in file_changes((event,)) if not each.removes)
+
+
+# By record, what it changes besides the phase; the first one of a journal is none of them.
+_CHANGES: Mapping[type[entries.Record], Callable[[Session, Any], Changes]] = {
+    entries.InboxFound: lambda _, record: {"earlier": record.files},
+    entries.RequestWritten: _written,
+    entries.PersonSaid: _say,
+    entries.RefreshAsked: _refresh,
+    entries.CheckNamed: lambda _, record: {"check": record.command},
+    entries.CandidateBegan: lambda session, record: {"candidates": (*session.candidates, record)},
+    entries.ChatsNamed: lambda _, record: {"chats": record if record.count else None},
+    entries.AnswerTaken: _take,
+    entries.OperationStarted: _start,
+    entries.OperationEnded: _end_operation,
+    entries.CheckEnded: _end_check,
+    entries.ApprovalAsked: lambda _, record: {"asked": record, "answered": None},
+    entries.ApprovalAnswered: _answer,
+    entries.GrantsRevoked: lambda session, record: {"granted": session.granted.difference(record.grants)},
+    entries.CheckpointTaken: _keep,
+    entries.ProtectedFound: lambda _, record: {"protected_found": record.changes},
+    entries.ProtectedSettled: lambda session, record: {
+        "asked": None,
+        "answered": None,
+        "protected_settled": record,
+        "is_unchecked": session.is_unchecked or bool(record.put_back),
+    },
+    entries.UndoBegan: lambda _, record: {"undoing": record},
+    entries.UndoEnded: _end_undo,
+    entries.TurnEnded: _end_turn,
+    entries.SessionReopened: _reopen,
+    entries.SessionClosed: lambda *_: {"is_closed": True},
+    entries.SessionRenamed: lambda _, record: {"name": record.name},
+    **dict.fromkeys((entries.AnswerSetAside, entries.CommitMade, entries.HookChanged), lambda *_: {}),
+}

@@ -1,10 +1,10 @@
 """The state of a session between two records; `session_fold` makes it, and has a table of its phases."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from itertools import islice
-from typing import Generic, Never, TypeVar, overload
+from typing import Never, TypeVar, overload
 
 from msgspec import Struct, field
 
@@ -18,24 +18,21 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class AppendList(Sequence[T_co], Generic[T_co]):
+class AppendList(Sequence[T_co]):
     """Immutable sequence whose `with_one` shares storage; a tuple is copied whole for each new value."""
 
-    __slots__ = ("_length", "_shared")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, values: Iterable[T_co] = ()) -> None:
-        self._shared = list(values)
-        self._length = len(self._shared)
+    def __init__(self, shared: Sequence[T_co] = (), length: int | None = None) -> None:
+        self._shared = list(shared) if length is None else shared
+        self._length = len(shared) if length is None else length
 
     def with_one(self, value: T) -> "AppendList[T_co | T]":
-        row: AppendList[T_co | T] = AppendList.__new__(AppendList)
         # Another row may already have grown from this one; in that case, copy.
         is_last = len(self._shared) == self._length
-        row._shared = self._shared if is_last else self._shared[: self._length]  # type: ignore[assignment]  # our own kind
-        row._shared.append(value)
-        row._length = self._length + 1
-        return row
+        shared: list[T_co | T] = self._shared if is_last else [*self]  # type: ignore[assignment]  # our own
+        shared.append(value)
+        return AppendList(shared, self._length + 1)
 
     def __len__(self) -> int:
         return self._length
@@ -48,14 +45,11 @@ class AppendList(Sequence[T_co], Generic[T_co]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T_co, ...]: ...
     def __getitem__(self, index: int | slice) -> T_co | tuple[T_co, ...]:
-        if isinstance(index, slice):
-            return tuple(self._shared[place] for place in range(*index.indices(self._length)))
-        return self._shared[range(self._length)[index]]
+        found = range(self._length)[index]
+        return self._shared[found] if isinstance(found, int) else tuple(self._shared[at] for at in found)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, AppendList | tuple):
-            return NotImplemented
-        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return isinstance(other, AppendList | tuple) and (*self,) == (*other,)
 
 
 NONE: AppendList[Never] = AppendList()

@@ -9,7 +9,7 @@ from posixpath import join, normpath
 from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy import presets
+from codingagent.policy import rules as policies
 from codingagent.policy.rules import (
     ASKED_BY_POLICY,
     Allow,
@@ -70,7 +70,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str, variables: Itera
         return _deny_unlisted(rules)
     # Variables could make an allowed command run another one.
     names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
-    if risky := sorted(names & (presets.CHOOSING_VARIABLES | presets.ASKED_VARIABLES)):
+    if risky := sorted(names & (policies.CHOOSING_VARIABLES | policies.ASKED_VARIABLES)):
         return Deny(
             "shell.allowed_commands",
             f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
@@ -120,7 +120,7 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
             add(_doubts(policy, command, line))
             text = shown(" ".join(word.text for word in command.words))
             for pattern in fitting(policy.shell.approval_required, command):
-                why = presets.REASONS.get(pattern, ASKED_BY_POLICY)
+                why = policies.REASONS.get(pattern, ASKED_BY_POLICY)
                 rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
                 for place in _places(command, line) or ("",):
                     add(rule, f"`{pattern}` of {place}" if place else whole)
@@ -198,7 +198,7 @@ def _doubts(policy: Policy, command: ShellCommand, line: ShellLine) -> dict[str,
 
 
 def _setting(name: str) -> dict[str, str]:
-    if name not in presets.ASKED_VARIABLES:
+    if name not in policies.ASKED_VARIABLES:
         return {}
     return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}
 
@@ -312,7 +312,7 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 def _written(command: ShellCommand) -> Words:
     words, operands = command.arguments, command.operands
-    how = presets.usages("changes").get(command.name or "", ())
+    how = policies.usages("changes").get(command.name or "", ())
     if "-i" in how and not any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words):
         return ()
     found = [*operands] if "ALL" in how else [*operands[1:]] if "REST" in how else []
@@ -363,7 +363,7 @@ def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) ->
     """Judge a line; the person's check, as it stands, is theirs. Variables may choose what any line runs."""
     rules = policy.shell
     commands = list(_cmd_commands(line)) or [("", [])]
-    blocked = (*presets.CMD_BLOCKED, *rules.blocked_commands)
+    blocked = (*policies.CMD_BLOCKED, *rules.blocked_commands)
     for name, arguments in commands:
         if pattern := _first_cmd(blocked, name, arguments):
             return _deny_command(pattern, name)
@@ -376,7 +376,7 @@ def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) ->
     said = f"{' '.join(line.casefold().split())} "
     is_harmless = (
         is_plain
-        and said.startswith(tuple(f"{plain} " for plain in presets.CMD_PLAIN))
+        and said.startswith(tuple(f"{plain} " for plain in policies.CMD_PLAIN))
         and not _LEAVES.search(line)
         and not any(_first_cmd(rules.approval_required, *command) for command in commands)
     )

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from codingagent.errors import UsageError
 from codingagent.model.operations import After
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
-from codingagent.policy import presets
+from codingagent.model.patterns import sections
 
 _Number = Annotated[int, Meta(ge=1)]
 _Patterns = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
@@ -91,25 +91,80 @@ class Deny(Struct, frozen=True):
 
 Verdict = Allow | Ask | Deny
 
+# --- the presets, as rules.txt lists what they block, ask about, and protect by its name ---
+_SECTIONS = sections(__file__)
+
+
+def _patterns(name: str) -> tuple[str, ...]:
+    """Return the patterns between the commas; the words before a bracket begin each in it."""
+    found: list[str] = []
+    text = " ".join(_SECTIONS[name].split())
+    for start, inside in re.findall(r"([^,()]+)(?:\(([^)]*)\))?", text):
+        found += (f"{start} {end}".strip() for end in inside.split(","))
+    return tuple(" ".join(each.split()) for each in found if each.strip())
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return tuple(_SECTIONS[name].split())
+
+
+def reasons(*kinds: str) -> dict[str, str]:
+    """Return the commands that sections of some kinds ask about, and why."""
+    sections = [name for name in _SECTIONS if name.startswith(kinds)]
+    return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
+
+
+@cache
+def usages(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the words that a section has for each program."""
+    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
+    return {each: tuple(rest.split()) for names, _, rest in lines for each in names.split()}
+
+
+BLOCKED_COMMANDS = _patterns("blocked")
+REASONS = reasons("asked")
+"""The reason for asking, appended to the command's name."""
+
+ASKED_COMMANDS = tuple(REASONS)
+ASKED_VARIABLES = frozenset(_names("variables asked"))
+CHOOSING_VARIABLES = frozenset(_names("variables that choose"))
+
+EXECUTED_NAMES = {
+    f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}": kind.partition(": ")[2]
+    for kind in _SECTIONS
+    if kind.startswith("executed")
+    for name in _names(kind)
+}
+"""Who executes the files of a pattern, by the pattern; an earlier one counts first."""
+
+TAKEN_IN = tuple(
+    pattern
+    for pattern in EXECUTED_NAMES
+    # Weights of neural networks are often called *.pth too, are large, and nobody executes them.
+    if not pattern.startswith("!") and pattern not in ("**/.git", "**/.codingagent", "**/*.pth")
+)
+"""Those that checkpoints cover even where git ignores them."""
+
+CMD_BLOCKED = _names("cmd blocked")
+CMD_PLAIN = _patterns("cmd plain")
+
 PRESETS: Mapping[str, Policy] = {
     "restrictive": Policy("restrictive", FilesystemRules(read_only=True), ShellRules(enabled=False)),
     "standard": Policy(
         "standard",
-        FilesystemRules(approval_required=tuple(presets.EXECUTED_NAMES)),
-        ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
+        FilesystemRules(approval_required=tuple(EXECUTED_NAMES)),
+        ShellRules(blocked_commands=BLOCKED_COMMANDS, approval_required=ASKED_COMMANDS),
     ),
-    "permissive": Policy(
-        "permissive", FilesystemRules(), ShellRules(blocked_commands=presets.BLOCKED_COMMANDS)
-    ),
+    "permissive": Policy("permissive", FilesystemRules(), ShellRules(blocked_commands=BLOCKED_COMMANDS)),
 }
 
 
 def in_sandbox(policy: Policy, *, has_network: bool) -> Policy:
     """Return the policy for commands in a sandbox; a list of commands of the person's own stands."""
     shell = policy.shell
-    if shell.approval_required == presets.ASKED_COMMANDS:
+    if shell.approval_required == ASKED_COMMANDS:
         kinds = ("asked: ", "asked where") if has_network else ("asked: ",)
-        shell = replace(shell, approval_required=tuple(presets.reasons(*kinds)))
+        shell = replace(shell, approval_required=tuple(reasons(*kinds)))
     return replace(policy, shell=shell, sandbox="online" if has_network else "offline")
 
 
@@ -173,7 +228,7 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     own = "your policy names it"
     if pattern.startswith("./"):
         own = "git runs or obeys it, as the repository's configuration says"
-    return ask_for_change(path, presets.EXECUTED_NAMES.get(pattern, own), pattern)
+    return ask_for_change(path, EXECUTED_NAMES.get(pattern, own), pattern)
 
 
 def with_named(policy: Policy, paths: Iterable[str]) -> Policy:

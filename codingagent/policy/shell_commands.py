@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.presets import usages
+from codingagent.policy.rules import usages
 
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?\+?=")
 # GNU's tools as Homebrew names them.

@@ -24,8 +24,6 @@ from msgspec.structs import replace
 
 from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
-from codingagent.process.names import listed, pairs
-from codingagent.process.tool_data import ALONE, OFFLINE, ToolData
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import file_id
 from codingagent.workspace.own_code import own_code_in
@@ -33,10 +31,10 @@ from codingagent.workspace.own_code import own_code_in
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
 
-_ROOTS = listed("system folders")
-_SYSTEM_PARTS = listed("parts of the system")
-_SECRET_FILES = listed("secret files of the system")
-_SECRET_FOLDERS = listed("secret folders of the system")
+_ROOTS = folders.listed("system folders")
+_SYSTEM_PARTS = folders.listed("parts of the system")
+_SECRET_FILES = folders.listed("secret files of the system")
+_SECRET_FOLDERS = folders.listed("secret folders of the system")
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
 _MEMORY_BYTES = 256 * 2**20
@@ -142,7 +140,7 @@ class Bubblewrap(Struct, frozen=True):
     repositories: tuple[folders.OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
-    data: ToolData = ToolData()
+    data: folders.ToolData = folders.ToolData()
     shown: Mapping[Path, bool] = {}
     layer: Path | None = None
     layer_bytes: int = LAYER_BYTES
@@ -182,7 +180,12 @@ class Bubblewrap(Struct, frozen=True):
             head += ["--setenv", name, value]
         told = ("/bin/sh", "-c", _TELLER, "sh", line)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
-        chosen = {**ALONE, **(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
+        chosen = {
+            **folders.ALONE,
+            **(NOTHING if self.has_network else folders.OFFLINE),
+            **self.data.variables,
+            **variables,
+        }
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         layer = "" if self.layer is None else os.fspath(self.layer)
@@ -367,7 +370,7 @@ def find_bubblewrap() -> str | None:
 
 
 def advice_on(message: str) -> str:
-    for part, advice in pairs("what bubblewrap says").items():
+    for part, advice in folders.pairs("what bubblewrap says").items():
         if part in message:
             return f"{message}: {advice}"
     return message

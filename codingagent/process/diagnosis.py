@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from codingagent.model.patterns import alternatives, sections, words
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
-from codingagent.process.folders import around_homes, is_harmless_part, small_text
-from codingagent.process.names import listed
+from codingagent.process.folders import around_homes, is_harmless_part, listed, small_text
 from codingagent.secrets.assigned import kind_of
 from codingagent.secrets.detect import find_secrets
 from codingagent.workspace.dirfd import walk_names

@@ -3,12 +3,13 @@
 import ast
 import contextlib
 import math
-import os
 import selectors
 import socket
+import sys
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from io import RawIOBase
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -41,6 +42,17 @@ Show: TypeAlias = Callable[[str], None]
 """Shows a part of a command's output as it arrives."""
 
 
+def decoded(data: bytes) -> str:
+    """Return output as text, each line UTF-8 or the console's own: one command may write both."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        lines = data.splitlines(keepends=True)
+        if len(lines) > 1:
+            return "".join(map(decoded, lines))
+        return data.decode("oem" if sys.platform == "win32" else "utf-8", "replace")
+
+
 def without_half(text: str) -> str:
     """Return a text without its last word, which a cut may have halved: half of a secret is not found."""
     last = text[-_WORD_CHARACTERS:]
@@ -50,9 +62,8 @@ def without_half(text: str) -> str:
 class HeadAndTail:
     """The head and tail of a byte stream of any length; `cut` marks where bytes are missing."""
 
-    def __init__(self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str]) -> None:
+    def __init__(self, head_bytes: int, tail_bytes: int, cut: str) -> None:
         self._head_bytes, self._tail_bytes, self._cut = head_bytes, tail_bytes, cut
-        self._decode = decode
         self.total = 0
         self._characters = 0
         self._head = bytearray()
@@ -71,10 +82,10 @@ class HeadAndTail:
         """Return the kept text and how many characters are missing from it."""
         tail = self._tail[max(len(self._tail) - self._tail_bytes, 0) :]
         if self.total == len(self._head) + len(tail):
-            return self._decode(bytes(self._head + tail)), 0
+            return decoded(bytes(self._head + tail)), 0
         # Drop partial characters at the cut.
-        head = self._decode(_whole(bytes(self._head)))
-        end = self._decode(bytes(tail.lstrip(_CONTINUATION)))
+        head = decoded(_whole(bytes(self._head)))
+        end = decoded(bytes(tail.lstrip(_CONTINUATION)))
         if self._tail_bytes:
             head, end = without_half(head), without_half(end[::-1])[::-1]
         return f"{head}{self._cut}{end}", max(self._characters - len(head) - len(end), 1)
@@ -90,18 +101,13 @@ def _whole(head: bytes) -> bytes:
 class Output:
     """What a command prints to one stream, or to two that are also kept apart."""
 
-    def __init__(
-        self,
-        streams: int,
-        show: Show,
-        decode: Callable[[bytes], str] = lambda data: data.decode("utf-8", "replace"),
-    ) -> None:
-        self._show, self._decode = show, decode
+    def __init__(self, streams: int, show: Show) -> None:
+        self._show = show
         self._begun = [b""] * streams
         """Of each stream the beginning of a character."""
-        self._together = HeadAndTail(_KEPT_BYTES, _KEPT_BYTES, "\n", decode)
+        self._together = HeadAndTail(_KEPT_BYTES, _KEPT_BYTES, "\n")
         apart = streams if streams > 1 else 0
-        self._apart = [HeadAndTail(STREAM_LIMIT_BYTES, 0, TRUNCATED, decode) for _ in range(apart)]
+        self._apart = [HeadAndTail(STREAM_LIMIT_BYTES, 0, TRUNCATED) for _ in range(apart)]
 
     @property
     def is_flood(self) -> bool:
@@ -114,7 +120,7 @@ class Output:
         data = self._begun[stream] + chunk
         whole = _whole(data)
         self._begun[stream] = data[len(whole) :]
-        self._show(self._decode(whole))
+        self._show(decoded(whole))
 
     def outcome(self, exit_code: int, duration_s: float) -> Outcome:
         text, dropped = self._together.text()
@@ -129,7 +135,11 @@ class Reading:
     """Read a command's output and report until both are complete, or the report `is_overdue`."""
 
     def __init__(
-        self, control: socket.socket, pipes: Sequence[int], show: Show, is_flooded: Callable[[], bool] | None
+        self,
+        control: socket.socket,
+        pipes: Sequence[RawIOBase],
+        show: Show,
+        is_flooded: Callable[[], bool] | None,
     ) -> None:
         self.is_overdue = False
         self._control = control
@@ -192,19 +202,22 @@ class Reading:
     def _read(self) -> None:
         while self._selector.get_map():
             left = max(self._give_up_at - time.monotonic(), 0)
-            for key, _ in self._selector.select(min(left, _LOOK_UP_S)):
+            ready = self._selector.select(min(left, _LOOK_UP_S))
+            for key, _ in ready:
                 if key.fileobj is self._control:
                     self._read_report()
-                elif chunk := os.read(key.fd, CHUNK_BYTES):
+                elif chunk := key.fileobj.read(CHUNK_BYTES):  # type: ignore[union-attr]
                     self._output.add(key.data, chunk)
                 else:
-                    self._selector.unregister(key.fd)
+                    self._selector.unregister(key.fileobj)
             is_flooded = self._output.is_flood or (self._is_flooded and self._is_flooded())
             if is_flooded and not self._was_flooded:
                 self._was_flooded = True
                 self._end()
-            if time.monotonic() >= self._give_up_at:
-                self.is_overdue = self._control in self._selector.get_map()
+            waits = self._control in self._selector.get_map()
+            # What is there already is read to its end, however slow the screen is.
+            if time.monotonic() >= self._give_up_at and (waits or is_flooded or not ready):
+                self.is_overdue = waits
                 return
 
     def _read_report(self) -> None:

@@ -12,16 +12,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from io import RawIOBase
 from pathlib import Path
 from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import LAYER_BYTES, PLAIN, Confined, Extras, Outcome
+from codingagent.model.patterns import sections, words
 from codingagent.process import memory
-from codingagent.process.names import listed
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading, Show
 from codingagent.workspace import programs
 
@@ -38,15 +40,18 @@ from codingagent.process.supervisor import main
 main()
 """
 
-_PASSED = (*listed("variables"), *listed("variables of windows"))
+_SECTIONS = sections(__file__)
+_PASSED = words(_SECTIONS["variables"], _SECTIONS["variables of windows"])
 # An interpreter may need these to start at all.
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _SET = {
-    **dict(each.split("=") for each in listed("variables set")),
+    **dict(each.split("=") for each in _SECTIONS["variables set"].split()),
     **({"PYTHONIOENCODING": "utf-8"} if sys.platform == "win32" else {}),
 }
 
 Variables = Mapping[str, str]
+Started = tuple[socket.socket, Sequence[RawIOBase]]
+"""Where a command's guard reports, and the outputs of the command."""
 
 
 class SandboxLike(Protocol):
@@ -82,7 +87,6 @@ class Runner:
         self.variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._reading: Reading | None = None
-        self._is_cancelled = False  # on Windows, where nothing else can reach it
 
     def close(self) -> None:
         """End the supervisor and every command it still guards."""
@@ -123,15 +127,19 @@ class Runner:
         The folder is a handle, or a name where handles are not supported. Without `timeout_s` there is no
         limit. A KeyboardInterrupt is raised again after the command and its tree have ended.
         """
-        if sys.platform == "win32":
-            from codingagent.process import windows
-
-            self._is_cancelled = False
-            is_cancelled = lambda: self._is_cancelled  # noqa: E731
-            limits = windows.CommandLimits(timeout_s, self._memory_bytes, is_cancelled)
-            outcome = windows.run(command, str(folder), self.variables, limits, show, extras)
-        else:
-            outcome = self._run_supervised(command, folder, timeout_s, show, extras)
+        start = self._start_here if sys.platform == "win32" else self._start_supervised
+        with ExitStack() as stack:
+            started = start(stack, command, folder, timeout_s, extras)
+            if isinstance(started, str):
+                outcome = Outcome(-1, "", 0.0, failure=started)
+            else:
+                reading = self._reading = Reading(*started, show, extras.is_flooded)
+                try:
+                    outcome = reading.outcome(timeout_s)
+                finally:
+                    self._reading = None
+                    if reading.is_overdue:
+                        self._end_all()
         told: dict[EndedBy, str] = {
             "time_limit": "" if timeout_s is None else f"{timeout_s:g} s",
             "output_limit": f"{FLOOD_LIMIT_BYTES // 2**20} MiB",
@@ -142,57 +150,60 @@ class Runner:
         limit, used = told.get(outcome.ended_by, ""), self.sandbox
         return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
 
-    def _run_supervised(
-        self, command: str, folder: int | str, timeout_s: float | None, show: Show, extras: Extras
-    ) -> Outcome:
-        with contextlib.ExitStack() as stack:
-            handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
-            stack.callback(os.close, handle)
-            # A sandbox needs its real path.
-            own = f"/proc/self/fd/{handle}"
-            name = os.readlink(own) if os.path.islink(own) else str(folder)
-            try:
-                confined = self.sandbox.confine(command, self.variables, name, extras.variables)
-            except OSError as fault:
-                return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
-            for each in confined.handles:
-                stack.callback(os.close, each)
-            order = {
-                "argv": list(confined.argv),
-                "environment": dict(confined.variables),
-                "timeout_s": timeout_s,
-                "memory_bytes": self._memory_bytes,
-                "mounts": list(confined.mounts),
-                "layer": confined.layer,
-                "layer_bytes": confined.layer_bytes,
-                "parts_streams": extras.parts_streams,
-            }
-            control, theirs = socket.socketpair()
-            stack.enter_context(control)
-            pipes = [os.pipe() for _ in range(2 if extras.parts_streams else 1)]
-            outputs, write_ends = zip(*pipes, strict=True)
-            for output in outputs:
-                stack.callback(os.close, output)
-            try:
-                first, *errors = write_ends
-                self._hand_over([theirs.fileno(), first, handle, *errors, *confined.handles])
-            finally:
-                theirs.close()
-                for write_end in write_ends:
-                    os.close(write_end)
-            with contextlib.suppress(BrokenPipeError):  # the report is then missing
-                control.sendall(marshal.dumps(order))
-            reading = self._reading = Reading(control, outputs, show, extras.is_flooded)
-            try:
-                return reading.outcome(timeout_s)
-            finally:
-                self._reading = None
-                if reading.is_overdue:
-                    self._end_all()
+    def _start_here(
+        self, stack: ExitStack, command: str, folder: int | str, timeout_s: float | None, extras: Extras
+    ) -> Started | str:
+        """Start a command on Windows; return its ways to us, or why it did not start."""
+        from codingagent.process import windows
+
+        try:
+            variables, most = self.variables, self._memory_bytes
+            job = windows.start(stack, command, str(folder), variables, most, extras)
+        except OSError as fault:
+            return fault.strerror or str(fault)
+        control, theirs = socket.socketpair()
+        stack.enter_context(control)
+        return control, windows.guarded(job, theirs, timeout_s)
+
+    def _start_supervised(
+        self, stack: ExitStack, command: str, folder: int | str, timeout_s: float | None, extras: Extras
+    ) -> Started | str:
+        """Have the supervisor start a command; return its ways to us, or why it did not start."""
+        handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
+        stack.callback(os.close, handle)
+        # A sandbox needs its real path.
+        own = f"/proc/self/fd/{handle}"
+        name = os.readlink(own) if os.path.islink(own) else str(folder)
+        try:
+            confined = self.sandbox.confine(command, self.variables, name, extras.variables)
+        except OSError as fault:
+            return f"the sandbox can't be set up: {fault}"
+        for each in confined.handles:
+            stack.callback(os.close, each)
+        order = {
+            **asdict(confined),
+            "variables": dict(confined.variables),
+            "timeout_s": timeout_s,
+            "memory_bytes": self._memory_bytes,
+            "parts_streams": extras.parts_streams,
+        }
+        control, theirs = socket.socketpair()
+        stack.enter_context(control)
+        pipes = [os.pipe() for _ in range(2 if extras.parts_streams else 1)]
+        outputs = [stack.enter_context(os.fdopen(output, "rb", 0)) for output, _ in pipes]
+        first, *errors = write_ends = [write_end for _, write_end in pipes]
+        try:
+            self._hand_over([theirs.fileno(), first, handle, *errors, *confined.handles])
+        finally:
+            theirs.close()
+            for write_end in write_ends:
+                os.close(write_end)
+        with contextlib.suppress(BrokenPipeError):  # the report is then missing
+            control.sendall(marshal.dumps(order))
+        return control, outputs
 
     def end_command(self) -> None:
         """End the running command, if any; called from another thread than the one that waits for it."""
-        self._is_cancelled = True
         reading = self._reading
         # It may end by itself meanwhile; then there is nothing left to end.
         if reading is not None:
@@ -218,22 +229,16 @@ class Runner:
     def _hand_over(self, handles: list[int]) -> None:
         """Pass a command's handles to the supervisor; start it first if it is not running."""
         if sys.platform != "win32":
-            for attempt in (1, 2):
+            from codingagent.process import supervisor
+
+            for _ in range(2):
                 self.start()
                 assert self._supervisor is not None, "it was just started"
                 process, agent = self._supervisor
-                try:
-                    process.send_signal(signal.SIGCONT)  # a command may have stopped it
-                    socket.send_fds(agent, [b"c"], handles)
-                    if not agent.recv(1):  # macOS may lose handles that are closed before this
-                        raise ConnectionError("it has ended")
-                except OSError as fault:
-                    self.close()
-                    if attempt == 2:
-                        what = "the process that starts commands does not respond"
-                        raise WorkError(f"{what}: {fault}") from fault
-                else:
+                if supervisor.hand_on(process.pid, agent, handles):
                     return
+                self.close()
+            raise WorkError("the process that starts commands does not respond")
 
 
 def editor_of(variables: Variables) -> str:

@@ -29,10 +29,9 @@ from codingagent.process.bubblewrap import (
     homes_in_system,
     tools_for,
 )
-from codingagent.process.folders import around_homes, repositories_in
+from codingagent.process.folders import Part, ToolData, around_homes, repositories_in, tool_data
 from codingagent.process.runner import Runner, environment, run_tool
-from codingagent.process.tool_data import Part, ToolData, tool_data
-from codingagent.storage.settings_file import is_out_of_reach, read_toml
+from codingagent.storage.homes import is_out_of_reach, read_toml
 from codingagent.workspace.own_code import config_folder, own_code_in, state_folder
 from codingagent.workspace.programs import find_program, persons_path, persons_variables
 from codingagent.workspace.real_paths import leads_through, resolved, with_slashes

@@ -79,8 +79,10 @@ def main() -> "NoReturn":
                 # The agent is gone. Each guard notices by itself, but a command may have stopped it.
                 kill_all(lambda: tree(os.getpid()), {})
                 os._exit(0)  # nothing is left to tear down
-            while not hand_on(spare, handles):
+            while not hand_on(*spare, handles):
+                spare[1].close()
                 spare = _fork_guard(agent, guards)
+            spare[1].close()
             for handle in handles:
                 os.close(handle)
             # Fork the next guard while this command runs, so that no command waits for a fork.
@@ -122,17 +124,15 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
         os._exit(status)
 
 
-def hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
-    """Pass a command to a guard; return False if an earlier command killed that guard."""
-    pid, way = guard
-    with way:
-        _signal(pid, signal.SIGCONT)  # or stopped it
-        try:
-            socket.send_fds(way, [b"c"], handles)
-            # macOS may lose handles that their sender closes before they are received.
-            return bool(way.recv(1))
-        except OSError:
-            return False
+def hand_on(pid: int, way: socket.socket, handles: list[int]) -> bool:
+    """Pass a command to a guard or supervisor; return False if an earlier command killed that process."""
+    _signal(pid, signal.SIGCONT)  # or stopped it
+    try:
+        socket.send_fds(way, [b"c"], handles)
+        # macOS may lose handles that their sender closes before they are received.
+        return bool(way.recv(1))
+    except OSError:
+        return False
 
 
 def _receive_handles(agent: socket.socket) -> list[int]:
@@ -227,7 +227,7 @@ def _start(order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate:
     pid = os.posix_spawn(
         words[0],
         words,
-        order["environment"],
+        order["variables"],
         file_actions=actions,
         setsid=True,
         setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],

@@ -6,8 +6,8 @@ code page) is computed on every system; what asks the system stands in branches 
 
 import contextlib
 import os
-import queue
 import re
+import select
 import socket
 import struct
 import subprocess
@@ -15,22 +15,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from io import RawIOBase
 from pathlib import Path, PureWindowsPath
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Protocol
 
-from msgspec.structs import replace
-
-from codingagent.model.events import EndedBy
-from codingagent.model.observations import Extras, Outcome
+from codingagent.model.observations import Extras
 from codingagent.process import memory
-from codingagent.process.output import CHUNK_BYTES, DRAIN_S, Output, Show
+from codingagent.process.output import CHUNK_BYTES
 
 Variables = Mapping[str, str]
 
-# No wait on Windows can be interrupted by Ctrl-C: between these, Python looks.
+# How often to look whether the command is to be ended.
 _LOOK_UP_S = 0.2
+
+# How long to wait for what was printed last: a process that is no part of the command may keep its pipes.
+_COPY_PATIENCE_S = 1.0
 
 # A command of a line: what may come before its name, the name, and all up to the next command.
 _COMMAND = re.compile(
@@ -47,22 +48,14 @@ _COMMAND = re.compile(
 _SET = re.compile(r"""(?:\bset\s*(?:/[ap])?\s*"?|,\s*)([^\s",=%]*[\w)])\W{0,4}=""", re.IGNORECASE)
 
 
-class CommandLimits(NamedTuple):
-    """What a command may take; None: without limit. It ends, too, once `is_cancelled`."""
-
-    timeout_s: float | None
-    memory_bytes: int | None
-    is_cancelled: Callable[[], bool] = bool
-
-
 class Job(Protocol):
-    """All that a command started."""
+    """A command, and all that it started."""
+
+    process: "subprocess.Popen[bytes]"
 
     def end(self) -> int:
-        """End everything in it; return how many processes that were."""
+        """End everything in it, for good; return how many processes that were."""
         ...
-
-    def close(self) -> None: ...
 
 
 def system_program(name: str) -> str:
@@ -127,96 +120,75 @@ def _program(name: str, variables: Variables, *folders: str) -> str:
     return next(filter(os.path.isfile, paths), "")
 
 
-def decoded(data: bytes) -> str:
-    """Return output as text, each line UTF-8 or the console's own: one command may write both."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        lines = data.splitlines(keepends=True)
-        if len(lines) > 1:
-            return "".join(map(decoded, lines))
-        return data.decode("oem" if sys.platform == "win32" else "utf-8", "replace")
-
-
-def run(
-    command: str, folder: str, variables: Variables, limits: CommandLimits, show: Show, extras: Extras
-) -> Outcome:
-    """Run a command and return its outcome; what it started has ended then, also at a KeyboardInterrupt."""
+def start(
+    stack: contextlib.ExitStack,
+    command: str,
+    folder: str,
+    variables: Variables,
+    memory_bytes: int | None,
+    extras: Extras,
+) -> Job:
+    """Start a command, with a script that `stack` removes; OSError."""
     if folder.startswith("\\\\"):
         why = f"a network folder ({folder}): map it to a drive letter first"
-        return Outcome(-1, "", 0.0, failure=f"cmd.exe does not work in {why}")
+        raise OSError(f"cmd.exe does not work in {why}")
     command = command.strip("\r\n")  # it would end before a line that begins with one
     environment = searched(command, {**variables, **extras.variables})
-    with contextlib.ExitStack() as stack:
-        try:
-            line = command_line(command)
-            if "\n" in command:
-                scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
-                place = Path(stack.enter_context(scratch), "run.cmd")
-                finds = partial(is_batch_file, variables=environment, folder=folder)
-                place.write_bytes(script(command, finds, environment))
-                line = command_line(f'"{place}"')
-            process, job = _started(line, folder, environment, limits, extras)
-        except OSError as fault:
-            return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
-        stack.callback(job.close)
-        return watched(process, job, limits, show, extras)
+    line = command_line(command)
+    if "\n" in command:
+        scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
+        place = Path(stack.enter_context(scratch), "run.cmd")
+        finds = partial(is_batch_file, variables=environment, folder=folder)
+        place.write_bytes(script(command, finds, environment))
+        line = command_line(f'"{place}"')
+    return _started(line, folder, environment, memory_bytes, extras)
 
 
-def watched(
-    process: "subprocess.Popen[bytes]", job: Job, limits: CommandLimits, show: Show, extras: Extras
-) -> Outcome:
-    """Read a command's output until it ends, or is ended; then end its job, and return the outcome."""
+def guarded(job: Job, control: socket.socket, timeout_s: float | None) -> list[RawIOBase]:
+    """Guard a command as the supervisor does, in a thread that reports on `control`; return its outputs."""
+    outputs, copying = list[RawIOBase](), list[threading.Thread]()
+    for pipe in (job.process.stdout, job.process.stderr):
+        if pipe is not None:  # only of sockets can Windows tell which has something to read
+            ours, theirs = socket.socketpair()
+            copying.append(threading.Thread(target=_copy, args=(pipe, theirs), daemon=True))
+            with ours:
+                outputs.append(ours.makefile("rb", 0))
+    guard = threading.Thread(target=_guard, args=(job, control, timeout_s, copying), daemon=True)
+    for thread in (*copying, guard):
+        thread.start()
+    return outputs
+
+
+def _guard(
+    job: Job, control: socket.socket, timeout_s: float | None, copying: list[threading.Thread]
+) -> None:
     started = time.monotonic()
-    pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]
-    output = Output(len(pipes), show, decoded)
-    came: queue.Queue[tuple[int, bytes]] = queue.Queue(16)
-    readers = [
-        threading.Thread(target=_copy, args=(pipe, stream, came), daemon=True)
-        for stream, pipe in enumerate(pipes)
-    ]
-    for reader in readers:
-        reader.start()
-    ended_by: EndedBy = "itself"
-    try:
-        while process.poll() is None:
-            for stream, chunk in _chunks(came, _LOOK_UP_S):
-                output.add(stream, chunk)
-            if output.is_flood or (extras.is_flooded and extras.is_flooded()):
-                ended_by = "output_limit"
-                break
-            if limits.is_cancelled():
-                ended_by = "agent"
-                break
-            if limits.timeout_s is not None and time.monotonic() > started + limits.timeout_s:
-                ended_by = "time_limit"
-                break
-    finally:
-        is_over = process.poll() is not None
-        # Also what the command left running, which may hold the pipes open.
-        stopped = job.end()
-        process.wait()
-    while any(reader.is_alive() for reader in readers) or not came.empty():
-        found = list(_chunks(came, DRAIN_S))
-        for stream, chunk in found:
-            output.add(stream, chunk)
-        if not found:
+    report = {"ended_by": "itself", "has_begun": True, "alive": 0}
+    while job.process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            job.process.wait(_LOOK_UP_S)
+        if select.select([control], [], [], 0)[0]:
+            report["ended_by"] = "agent"
             break
-    outcome = output.outcome(process.returncode, time.monotonic() - started)
-    return replace(outcome, ended_by=ended_by, stopped_processes=stopped if is_over else 0)
+        if timeout_s is not None and time.monotonic() > started + timeout_s:
+            report["ended_by"] = "time_limit"
+            break
+    report["took_s"] = time.monotonic() - started
+    is_over = job.process.poll() is not None
+    # Also what the command left running, which may hold the pipes open.
+    report["stopped"] = job.end() * is_over
+    report["code"] = job.process.wait()
+    for thread in copying:
+        thread.join(_COPY_PATIENCE_S)
+    with control, contextlib.suppress(OSError):  # nobody may listen any more
+        control.sendall(f"{report!r}\n".encode())
 
 
-def _chunks(came: "queue.Queue[tuple[int, bytes]]", wait_s: float) -> Iterator[tuple[int, bytes]]:
-    """Yield what has come; wait so long for the first of it."""
-    with contextlib.suppress(queue.Empty):
-        yield came.get(timeout=wait_s)
-        for _ in range(came.maxsize):  # a flood never leaves it empty, and limits must hold
-            yield came.get_nowait()
-
-
-def _copy(pipe: IO[bytes], stream: int, came: "queue.Queue[tuple[int, bytes]]") -> None:
-    while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
-        came.put((stream, chunk))
+def _copy(pipe: IO[bytes], connection: socket.socket) -> None:
+    with contextlib.suppress(OSError), pipe, connection:
+        while piece := os.read(pipe.fileno(), CHUNK_BYTES):
+            connection.sendall(piece)
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def carry(connection: socket.socket, to_program: IO[bytes], from_program: IO[bytes]) -> None:
@@ -228,14 +200,8 @@ def carry(connection: socket.socket, to_program: IO[bytes], from_program: IO[byt
                 to_program.write(piece)
                 to_program.flush()
 
-    def receive() -> None:
-        with contextlib.suppress(OSError), from_program, connection:
-            while piece := os.read(from_program.fileno(), CHUNK_BYTES):
-                connection.sendall(piece)
-            connection.shutdown(socket.SHUT_RDWR)
-
-    for work in (send, receive):
-        threading.Thread(target=work, daemon=True).start()
+    threading.Thread(target=send, daemon=True).start()
+    threading.Thread(target=_copy, args=(from_program, connection), daemon=True).start()
 
 
 if sys.platform == "win32":
@@ -267,6 +233,7 @@ if sys.platform == "win32":
 
         def take(self, process: "subprocess.Popen[bytes]") -> None:
             """Put a suspended process into the job, then let it go."""
+            self.process = process
             process_handle = process._handle  # type: ignore[attr-defined]  # noqa: SLF001  # what Popen waits for
             handle = wintypes.HANDLE(int(process_handle))
             self._check(self._kernel.AssignProcessToJobObject(self._handle, handle))
@@ -282,20 +249,18 @@ if sys.platform == "win32":
                     break
                 time.sleep(0.01)  # the console's own process ends a moment after the command
             self._kernel.TerminateJobObject(self._handle, 1)
-            return active
-
-        def close(self) -> None:
             self._kernel.CloseHandle(self._handle)
+            return active
 
         @staticmethod
         def _check(done: int) -> None:
             if not done:
                 raise ctypes.WinError(ctypes.get_last_error())
 
-    def _started(
-        line: str, folder: str, variables: Variables, limits: CommandLimits, extras: Extras
-    ) -> "tuple[subprocess.Popen[bytes], Job]":
-        job = _JobObject(limits.memory_bytes)
+
+def _started(line: str, folder: str, variables: Variables, memory_bytes: int | None, extras: Extras) -> Job:
+    if sys.platform == "win32":
+        job = _JobObject(memory_bytes)
         process = subprocess.Popen(
             line,
             cwd=folder,
@@ -311,13 +276,7 @@ if sys.platform == "win32":
             job.take(process)
         except OSError:
             process.kill()
-            job.close()
+            job.end()
             raise
-        return process, job
-
-else:
-
-    def _started(
-        line: str, folder: str, variables: Variables, limits: CommandLimits, extras: Extras
-    ) -> "tuple[subprocess.Popen[bytes], Job]":
-        raise NotImplementedError(line, folder, variables, limits, extras)
+        return job
+    raise NotImplementedError

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from codingagent.agent import executor, factory, placeholders, plan
-from codingagent.agent.context import bare_context
+from codingagent.agent import executor, factory, placeholders
+from codingagent.agent.context import OperationRequest, bare_context
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import approval, paths, plain_text, results
@@ -186,7 +186,7 @@ class RemoteMethods:
             (item,) = placeholders.restored(self._secrecy.vault, [Step(operation, 0)])
             if isinstance(item, Problem):
                 return Refused(item.kind, item.fact, advice=item.advice)
-            found = self._executor.perform(plan.OperationRequest(0, item.operation, names=item.names))
+            found = self._executor.perform(OperationRequest(0, item.operation, names=item.names))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault
         if isinstance(found, approval.Question):

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from codingagent.errors import WorkError, system_reason
-from codingagent.workspace import sharing
+from codingagent.workspace import dirfd
 
 SYNC_WAITS = sys.platform == "linux"
 """Whether everything is durable when `sync` returns; elsewhere writing may only have begun."""
@@ -41,13 +41,13 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
         file.write(data)
         if is_synced:
             file.flush()
-            sharing.sync(file.fileno())
+            dirfd.sync(file.fileno())
 
 
 def put_in_place(path: Path) -> None:
     """Rename `{path}.tmp` to its final path."""
     with clearing(temporary := f"{path}.tmp", path):
-        sharing.retried(lambda: os.replace(temporary, path))
+        dirfd.retried(lambda: os.replace(temporary, path))
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ def _make_removable(function: object, name: str, fault: object) -> None:
     del function, fault
     with contextlib.suppress(OSError):
         os.chmod(name, stat.S_IWRITE)
-        sharing.retried(lambda: os.unlink(name))
+        dirfd.retried(lambda: os.unlink(name))
 
 
 def _empty(top: int) -> None:

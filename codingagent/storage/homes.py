@@ -14,20 +14,21 @@ from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_err
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths, plain_text
 from codingagent.model import settings as settings_
+from codingagent.model.encoding import typed_text
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.storage import settings_file
 from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.settings_file import read_toml
-from codingagent.workspace import path_walk, sharing
-from codingagent.workspace.dirfd import is_link_at
-from codingagent.workspace.own_code import state_folder
+from codingagent.workspace import path_walk
+from codingagent.workspace.dirfd import is_link_at, retried
+from codingagent.workspace.own_code import config_folder, state_folder
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
+# Of a settings file; more is none.
+_LIMIT_BYTES = 1_000_000
 
 
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
@@ -65,6 +66,37 @@ def obeys_file(home: Path, workspace: Path) -> bool:
     return True
 
 
+# --- what a person wrote: in a home, and, where no clone can set it, for all and each workspace ---
+def read_toml(path: Path) -> dict[str, object]:
+    """Return the content of a TOML file; empty if it is missing. UsageError if it can't be read."""
+    if not path.exists():
+        return {}
+    import tomllib  # slow to import, and only a home with settings needs it
+
+    if not path.is_file() or path.stat().st_size > _LIMIT_BYTES:
+        raise UsageError(f"{path} can't be read: it is not a file, or too large for settings")
+    try:
+        return tomllib.loads(typed_text(path.read_bytes()))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except (OSError, ValueError, RecursionError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
+
+
+def settings_path(workspace: Path | None = None) -> Path:
+    """Return the file of a workspace's settings; without one, that of all."""
+    if workspace is None:
+        return config_folder() / "settings.toml"
+    name = hashlib.sha256(os.fsencode(resolved(workspace))).hexdigest()[:32]
+    return config_folder() / "workspaces" / f"{name}.toml"
+
+
+def is_out_of_reach(workspace: Path, of_person: Path | None = None) -> bool:
+    """Return whether no answer in a workspace can write a folder of the person's, that of their settings."""
+    place, folder = resolved(workspace), resolved(of_person or config_folder())
+    return place != folder and place not in folder.parents and folder not in place.parents
+
+
 def settings_for(
     home: Path, options: Mapping[str, object], variables: Mapping[str, str], workspace: Path | None = None
 ) -> tuple[Resolved, Path]:
@@ -73,13 +105,13 @@ def settings_for(
     In rising order: defaults, the person's, codingagent.toml in the home, the person's for the workspace,
     environment, options of the command line by name. UsageError says where a setting is unknown or invalid.
     """
-    own, from_file = read_toml(settings_file.path_of()), read_toml(home / settings_.FILE_NAME)
+    own, from_file = read_toml(settings_path()), read_toml(home / settings_.FILE_NAME)
     if isinstance(named := from_file.get("workspace"), str) and named:
         from_file["workspace"] = str(home / named)  # relative to the home, where the file is
     given = {name: value for name, value in options.items() if value is not None}
 
     def resolve(where: Path | None, *, with_file: bool = True, with_own: bool = True) -> Resolved:
-        here = read_toml(settings_file.path_of(where)) if with_own and where else {}
+        here = read_toml(settings_path(where)) if with_own and where else {}
         sources = [
             Source("your settings", own if with_own else {}),
             Source(settings_.FILE_NAME, from_file if with_file else {}),
@@ -91,8 +123,8 @@ def settings_for(
 
     resolved = resolve(workspace)
     folder = workspace or workspace_of(home, resolved.settings)
-    with_file, with_own = obeys_file(home, folder), settings_file.is_out_of_reach(folder)
-    has_more = with_own and workspace is None and settings_file.path_of(folder).exists()
+    with_file, with_own = obeys_file(home, folder), is_out_of_reach(folder)
+    has_more = with_own and workspace is None and settings_path(folder).exists()
     if not with_file or not with_own or has_more:
         resolved = resolve(folder, with_file=with_file, with_own=with_own)
         # Settings of a workspace do not name another.
@@ -111,7 +143,7 @@ def settings_for(
 def is_registered(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return sharing.retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
+        return retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
     except (OSError, ValueError):
         return False
 
@@ -126,7 +158,7 @@ def register(home: Path) -> None:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
         temporary.write_text(_identity(home), "utf-8")
-        sharing.retried(lambda: os.replace(temporary, entry))
+        retried(lambda: os.replace(temporary, entry))
 
 
 def registry_entry(home: Path) -> Path:
@@ -213,7 +245,7 @@ def terms_path(home: Path, session_id: str) -> Path:
 
 def _has_allowed(home: Path, session: Session, name: str) -> bool:
     workspace, terms = Path(session.workspace), session.terms
-    if not settings_file.is_out_of_reach(workspace, state_folder()):
+    if not is_out_of_reach(workspace, state_folder()):
         return False
     with contextlib.suppress(OSError, ValueError):
         kept = entries.decode_record(terms_path(home, session.session_id).read_bytes())

@@ -27,7 +27,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.results import result_of
 from codingagent.model.session_state import AppendList, Session
 from codingagent.storage import atomic_write
-from codingagent.workspace.sharing import retried, sync
+from codingagent.workspace.dirfd import retried, sync
 
 Tell: TypeAlias = Callable[[Record, Session], object]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors, system_reason
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried
 
 _LOOK_EVERY_S = 0.05
 _SAY_SO_AFTER_S = 2.0

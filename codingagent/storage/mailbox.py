@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -15,8 +16,7 @@ from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import stat_of
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.dirfd import retried, stat_of
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
@@ -180,8 +180,7 @@ class Mailbox:
         atomic_write.write_whole(part, data)
         name = self._move(part, self.inbox, stem, ".zip")
         for each in names:
-            with disk_errors(f"{each} can't be removed from the inbox"):
-                (self.inbox / each).unlink()
+            self.remove(each)
         return name
 
     def bring_back(self, path: Path) -> str:
@@ -206,11 +205,9 @@ class Mailbox:
         with disk_errors(f"{source} can't be moved to {folder}"):
             folder.mkdir(exist_ok=True)
             stem = stem[:_STEM_LIMIT]
-            name = f"{stem}{suffix}"
-            number = 2
-            while os.path.lexists(folder / name):
-                name = f"{stem}_{number}{suffix}"
-                number += 1
+            numbers = itertools.chain([""], (f"_{number}" for number in itertools.count(2)))
+            names = (f"{stem}{number}{suffix}" for number in numbers)
+            name = next(each for each in names if not os.path.lexists(folder / each))
             retried(lambda: os.rename(source, folder / name))
         return name
 

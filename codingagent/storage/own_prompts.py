@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.encoding import typed_text
-from codingagent.storage import settings_file
-from codingagent.storage.homes import HERE_HOME
+from codingagent.storage.homes import HERE_HOME, is_out_of_reach
 from codingagent.workspace.own_code import config_folder, state_folder
 
 _FOLDER, _LIMIT = "prompts", 100_000
@@ -44,7 +43,7 @@ def folder_of_own() -> Path:
 
 def prompts(workspace: Path) -> dict[str, Prompt]:
     """Return the prompts that there are, by name: the repository's, and over them the person's."""
-    is_own = settings_file.is_out_of_reach(workspace)
+    is_own = is_out_of_reach(workspace)
     folders = {workspace.resolve() / HERE_HOME / _FOLDER: False, folder_of_own(): is_own}
     return {
         path.stem: Prompt(path, is_trusted and workspace.resolve() not in path.resolve().parents)
@@ -66,7 +65,7 @@ def named(name: str, workspace: Path) -> Prompt:
 
 def is_agreed(text: str, workspace: Path) -> bool:
     """Return whether the person agreed to this very text, where no command of the workspace could say so."""
-    is_theirs = settings_file.is_out_of_reach(workspace, state_folder())
+    is_theirs = is_out_of_reach(workspace, state_folder())
     return is_theirs and _record_of(text).exists()
 
 

@@ -1,7 +1,8 @@
 """Folder handles and a race-free walk from folder to folder that follows no link.
 
 Every name is looked up in an open folder, and no link is followed on the way. On systems without folder
-handles (Windows), folders are addressed by name; there this guards against mistakes, not against races.
+handles (Windows), folders are addressed by name; there this guards against mistakes, not against races, and
+another program may hold a file for a moment.
 """
 
 import contextlib
@@ -12,13 +13,14 @@ import posixpath
 import stat
 import sys
 import threading
+import time
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
-from codingagent.workspace.sharing import retried, sync
 
 # A handle's place in its folder is one for all threads: of two that list, each would get a part.
 _LISTING = threading.Lock()
@@ -32,6 +34,36 @@ PATH_ONLY = getattr(os, "O_PATH", 0)
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | _BINARY
 # winnt.h: what `mklink /J` and package managers make, without any privilege.
 _JUNCTION = 0xA000_0003
+_T = TypeVar("_T")
+_TRIES, _PAUSE_S = 11, 0.2
+
+
+def retried(call: Callable[[], _T]) -> _T:
+    """Open, rename, replace or remove a file; on Windows again, for two seconds, while a scanner holds it."""
+    for _ in range(_TRIES - 1):
+        try:
+            return call()
+        except PermissionError as fault:
+            if os.name != "nt" and not hasattr(fault, "winerror"):
+                raise
+            time.sleep(_PAUSE_S)
+    return call()
+
+
+def sync(handle: int, *, only_content: bool = False) -> None:
+    """Return when a file is on the disk: its content and length, and also its times if not `only_content`."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        try:
+            # fsync leaves it in the disk's own memory there (fsync(2) of macOS).
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+        except OSError:  # a network drive
+            os.fsync(handle)
+    elif sys.platform == "linux" and only_content:
+        os.fdatasync(handle)
+    else:
+        os.fsync(handle)
 
 
 def is_link(found: os.stat_result) -> bool:

@@ -9,13 +9,10 @@ from functools import partial
 from glob import glob, has_magic
 from itertools import chain, islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from codingagent.model.patterns import alternatives, lazy_pattern, sections, words
-from codingagent.workspace import git_repository, programs, real_paths
-
-if TYPE_CHECKING:
-    from codingagent.workspace.git_files import Git
+from codingagent.workspace import git_files, programs, real_paths
 
 _TOLD = sections(__file__)
 _LOCAL, _PLAIN, _PATHS = words(_TOLD["local"]), words(_TOLD["plain"]), words(_TOLD["path"])
@@ -92,17 +89,17 @@ def git_variables(*outside: Path, trusts_all: bool = False) -> dict[str, str]:
     return {name: value for name, value in every.items() if name not in _LOCAL}
 
 
-def named_by_git(root: Path, git: "Git | None") -> list[str]:
+def named_by_git(root: Path, git: git_files.Git | None) -> list[str]:
     """Return the paths in a folder that git runs or obeys there, each with `./` before it."""
     every = (each.named.items() for each in programs_of(root, git))
     return list(dict.fromkeys(f"./{path}" for named in every for path, runs in named if runs))
 
 
-def programs_of(root: Path, git: "Git | None") -> Iterator[GitProgram]:
+def programs_of(root: Path, git: git_files.Git | None) -> Iterator[GitProgram]:
     """Yield what git runs or obeys in the repository around a folder; nothing without one."""
     if git is None:
         return
-    with git_repository.repository_of(root) as found:
+    with git_files.repository_of(root) as found:
         if found is None:
             return
     root = real_paths.resolved(root)
@@ -137,17 +134,15 @@ def programs_of(root: Path, git: "Git | None") -> Iterator[GitProgram]:
                 yield GitProgram(f"hook {name}", runs)
 
 
-def _settings(top: Path, git: "Git", variables: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _settings(top: Path, git: git_files.Git, variables: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield the file, the key and the value of each of git's settings, in the order in which they count."""
-    from codingagent.workspace.git_files import together
-
     how = ("-c", "safe.directory=*", "config", "--list", "--show-origin", "-z")
     argv = (git.program, "-C", os.fspath(top), *how)
-    [done] = together(top, partial(git.run, argv, variables, b""))
+    [done] = git_files.together(top, partial(git.run, argv, variables, b""))
     told = done.stdout.split(b"\0")
     for origin, entry in zip(told[::2], told[1::2], strict=False):
-        kind, _, file = git_repository.text_of(origin).partition(":")
-        key, _, value = git_repository.text_of(entry).partition("\n")
+        kind, _, file = git_files.text_of(origin).partition(":")
+        key, _, value = git_files.text_of(entry).partition("\n")
         yield file if kind == "file" else os.devnull, key, value
 
 

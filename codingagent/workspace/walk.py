@@ -18,8 +18,16 @@ from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Ignored, by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, Position, composed, is_link, read_regular, regular, walk_names
-from codingagent.workspace.git_files import Git, GitListing, belonging, paths_below
-from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
+from codingagent.workspace.git_files import (
+    OF_FINDER,
+    RULES_LIMIT_BYTES,
+    Git,
+    GitListing,
+    belonging,
+    paths_below,
+    text_of,
+    whole_lines,
+)
 
 # Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000
@@ -36,6 +44,9 @@ OWN_IGNORE_FILE = ".codingagentignore"
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000
 _ESCAPE = lazy_pattern(r"\\(.)")
+_LONG_LINE = lazy_pattern(rf".{{{_LENGTH_LIMIT + 1}}}")
+# A backslash that marks no special character: in a path of Windows, say.
+_OTHER_SLASH = lazy_pattern(r"(?m)^(?!#)(?:[^\\\n]|\\[\\*?\[\]!# ])*\\(?![\\*?\[\]!# ])")
 
 
 @cache
@@ -53,7 +64,6 @@ class PlainRules:
     def __init__(self) -> None:
         self.is_cut = False
         """Not all patterns were taken: there were too many."""
-        self.has_negated = False
         # Of each pattern: its folder, what fits each name below (`**` any number), and the two marks.
         self._rules: list[tuple[str, list[str], bool, bool]] = []
         self._folders: dict[str, bool] = {}
@@ -61,7 +71,8 @@ class PlainRules:
     def add(self, folder: str, text: str) -> None:
         """Add an ignore file; its folder is "" or ends with a slash."""
         self._folders.clear()
-        for line in text.splitlines():
+        for whole in text.split("\n"):
+            line = whole.removesuffix("\r")
             pattern = line.removeprefix("!")
             while pattern.endswith(" ") and not pattern.endswith("\\ "):
                 pattern = pattern[:-1]
@@ -74,9 +85,7 @@ class PlainRules:
                 return
             if "/" not in plain:
                 names.insert(0, ANY_FOLDERS)
-            is_negated = line.startswith("!")
-            self._rules.append((folder, names, is_negated, pattern.endswith("/")))
-            self.has_negated = self.has_negated or is_negated
+            self._rules.append((folder, names, line.startswith("!"), pattern.endswith("/")))
 
     def decides(self, path: str, *, is_folder: bool = False) -> bool | None:
         """Return whether a path is ignored, by itself or with a folder; None if no pattern says."""
@@ -183,7 +192,7 @@ class ListingWalk(Struct):
         return found
 
     def _without_own(self, root: Folder, path: Path, names: list[str], ignored: list[str]) -> list[str]:
-        """Apply our own ignore files, whose rules hold for tracked files too and win over git's."""
+        """Apply our own ignore files, whose rules hold for tracked files too; they bring nothing back."""
         rules = PlainRules()
         parted = (name.rpartition("/") for name in (*names, *ignored))
         prefixes = {folder + slash for folder, slash, last in parted if last == OWN_IGNORE_FILE}
@@ -191,12 +200,7 @@ class ListingWalk(Struct):
             self._add(rules, folder, prefix, OWN_IGNORE_FILE)
         out = {name for name in names if rules.decides(name)}
         self._count(path, out)
-        back = [each for name in ignored if rules.has_negated for each in _inside(path, name)]
-        back = [name for name in back if rules.decides(name) is False]
-        for name in back:
-            with contextlib.suppress(OSError):
-                self.uncount(os.lstat(path / name).st_size)
-        return [name for name in names if name not in out] + back
+        return [name for name in names if name not in out]
 
     def _add(self, rules: PlainRules, folder: Folder, prefix: str, name: str) -> None:
         place, data = Position(folder, name), b""
@@ -312,6 +316,9 @@ def _rules_in(path: Path) -> str:
     for is_so, how in (
         (path.is_symlink(), "is a link: make it a file"),
         ("\0" in text, "is not text in UTF-8: save it so"),
+        ("\r" in text.replace("\r\n", ""), "ends lines as old Macs did: save it with LF"),
+        (_LONG_LINE.search(text), f"has a line over {_LENGTH_LIMIT:,} characters: cut it"),
+        (_OTHER_SLASH.search(text), "has a \\ between folders: write /"),
         ("[:" in text, "has a class like [[:digit:]], which is not read here: write [0-9]"),
     ):
         if is_so:

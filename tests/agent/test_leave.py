@@ -106,6 +106,12 @@ def test_those_of_the_folders_above_count_to_the_repositorys_top(tmp_path: Path)
         ("a.cost\n".encode("utf-16"), "is not text in UTF-8"),
         (b"\xff\n", "is not text in UTF-8"),
         (b"a[[:digit:]].cost\n", "write [0-9]"),
+        (b"a.cost\rb.cost\r", "save it with LF"),
+        (b"x" * 1001 + b"\na.cost\n", "over 1,000 characters"),
+        (b"prices\\list.txt\n", "write /"),
+        (b"prices\\", "write /"),
+        (b"# prices\\x\n\\#x\\\\y\\ \r\na.cost\r\n", ""),
+        ("\u2028x\x0cy\na.cost".encode(), ""),
         (None, "is a link"),
     ],
 )

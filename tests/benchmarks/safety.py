@@ -9,9 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import bare_context
+from codingagent.agent.context import OperationRequest, bare_context
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import OperationRequest
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile

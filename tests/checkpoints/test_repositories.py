@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.checkpoints import repository_files
+from codingagent.checkpoints import repository
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ProtectedSettled
@@ -165,7 +165,7 @@ def test_the_look_into_what_is_ignored_is_bounded_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A huge ignored folder costs no more than the limit, and is named once a command has run."""
-    monkeypatch.setattr(repository_files, "LOOK_LIMIT_FOLDERS", 20)
+    monkeypatch.setattr(repository, "LOOK_LIMIT_FOLDERS", 20)
     live = laid(tmp_path)
     for number in range(50):
         (live.workspace / "node_modules" / f"d{number:02}").mkdir()

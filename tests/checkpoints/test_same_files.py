@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.checkpoints.repository_files import is_of_git, real
+from codingagent.checkpoints.history import is_of_git
+from codingagent.checkpoints.repository import real
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder

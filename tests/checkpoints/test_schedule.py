@@ -191,7 +191,8 @@ def test_a_checkpoint_is_prepared_while_an_answer_rests(tmp_path: Path) -> None:
         (live.home.mailbox.inbox / "a.txt").write_text(TWO, "utf-8")
         inbox = inbox_loop.Inbox(live.home.mailbox.look)
         with shared(live) as work:
-            take = partial(inbox_loop.take_present, work, inbox)
+            told: list[str] = []
+            take = partial(inbox_loop.take_present, work, inbox, told.append)
             assert calls_of(Checkpointer.prepare, take) == 1
         assert (live.workspace / "a.txt").exists()
 

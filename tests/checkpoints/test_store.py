@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints.compare import Notes, Reader
 from codingagent.checkpoints.history import Checkpoint, LeftOut, State
-from codingagent.checkpoints.repository import Store
-from codingagent.checkpoints.repository_files import stored
+from codingagent.checkpoints.repository import Store, stored
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.process.runner import run_tool

@@ -337,7 +337,7 @@ def test_a_shell_has_its_terminal_while_the_question_is_stopped(home: Path) -> N
         os.write(ours, b"stty -a | tr ' ' '\\n' | grep -x icanon; fg\n")
         seen = read_until(ours, lambda text: ASKED in text)
         assert re.search(r"\nicanon\r\n", seen)
-        os.write(ours, b"\r")
+        os.write(ours, b"no\r")
         read_until(ours, lambda text: "Reason for the model" in text)
         os.write(ours, b"\r")
         read_until(ours, lambda text: "ready> " in text)

@@ -192,6 +192,19 @@ def test_an_answer_that_is_saved_in_steps_is_one(tmp_path: Path, rest: str) -> N
     assert len([*(home / "inbox" / "processed").iterdir()]) == 1
 
 
+def test_resume_once_waits_for_the_end_of_an_answer(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    saved, text = home / "inbox" / "saved.txt", answer(home, 1, MAKE)
+    saved.write_text(text.removesuffix("[END]\n"), "utf-8")
+    with terminal(home, "resume", "--once") as asked:
+        asked.says("saved.txt has no [END] yet")
+        with saved.open("a", encoding="utf-8") as more:
+            more.write("[DONE]\nall of it\n[/DONE]\n[END]\n")
+        asked.says("Done: all of it")
+        assert asked.process.wait(HANG_S) == 0
+
+
 @pytest.mark.parametrize(
     "read", ["CONVENTIONS.md", "[CONVENTIONS.md, 'a/b.md']", "\n  - CONVENTIONS.md\n  - a/b.md"]
 )

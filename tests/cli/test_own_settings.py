@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.storage import settings_file
+from codingagent.storage import homes
 from tests.cli.test_cli import run
 from tests.helpers import run_here
 from tests.rows import each_row
@@ -69,13 +69,13 @@ def test_a_relative_folder_for_settings_is_ignored(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("config", "", "."):
         monkeypatch.setenv("XDG_CONFIG_HOME", name)
-        assert settings_file.path_of() == tmp_path / ".config" / "codingagent" / "settings.toml"
+        assert homes.settings_path() == tmp_path / ".config" / "codingagent" / "settings.toml"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
     """A file that the person wrote is theirs, also where a link leads to it."""
-    path, kept = settings_file.path_of(), tmp_path / "dotfiles.toml"
+    path, kept = homes.settings_path(), tmp_path / "dotfiles.toml"
     path.parent.mkdir(parents=True)
     path.symlink_to(kept)
     path.write_text(f"# mine{end}command_timeout = 40  # slow tests{end}zzz = 1{end}", newline="")
@@ -88,7 +88,7 @@ def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
 
 def test_add_keeps_what_is_set(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A remedy must not undo an earlier one; for one workspace it begins with what counts there."""
-    path = settings_file.path_of()
+    path = homes.settings_path()
     path.parent.mkdir(parents=True)
     path.write_text('show = [\n  "~/a", # mine\n]\n', "utf-8")
     for words in (("show", "~/b,~/c"), ("show", "~/b"), ("pass_env", "A"), ("pass_env", "B", "--here")):
@@ -124,7 +124,7 @@ def test_what_can_not_be_set_changes_nothing(
     capsys.readouterr()
     assert run(home, "config", *words) == 2
     assert capsys.readouterr().err.startswith("codingagent: ")
-    assert not settings_file.path_of().exists()
+    assert not homes.settings_path().exists()
 
 
 def test_a_workspace_that_holds_them_does_not_obey_them(
@@ -133,7 +133,7 @@ def test_a_workspace_that_holds_them_does_not_obey_them(
     """An answer there could have written them: `policy`, above all."""
     workspace = tmp_path / "ws"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(workspace / ".config"))
-    path = settings_file.path_of()
+    path = homes.settings_path()
     path.parent.mkdir(parents=True)
     path.write_text('policy = "permissive"\n', "utf-8")
     home = tmp_path / "home"
@@ -147,7 +147,7 @@ def test_a_workspace_around_or_below_the_settings_can_write_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither settings nor prompts are the person's alone there."""
-    from codingagent.storage.settings_file import is_out_of_reach
+    from codingagent.storage.homes import is_out_of_reach
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "codingagent" / "prompts").mkdir(parents=True)

@@ -17,56 +17,64 @@ def said(answer: str) -> ElicitResult:
 
 DECLINED, CLOSED = ElicitResult(action="decline"), ElicitResult(action="cancel")
 
-# What the client answers (None: it can't be asked), and what the model is told.
-ANSWERS: dict[str, tuple[ElicitResult | None, str]] = {
-    "yes": (said("yes"), "^Ran 'rm -r d' .*exit code 0"),
-    "always": (said("always"), "^Ran 'rm -r d' .*exit code 0"),
-    "no": (said("no"), "^FAILED DENIED 'rm -r d': the user said no"),
-    "a form that was declined": (DECLINED, "^FAILED Nothing was done.\nNot answered: .*codingagent approve"),
-    "a form that was closed": (CLOSED, "^FAILED Nothing was done.\nNot answered"),
-    "another word": (said("rm"), "^FAILED Nothing was done.\nNot answered"),
-    "nobody": (None, "^FAILED Nothing was done.\nNot answered"),
-}
+# What the client answers, and what the model is told; "always" answers all later ones, too.
+ANSWERS = [
+    (said("yes"), "^Ran 'rm -r d' .*exit code 0"),
+    (said("no"), "^FAILED DENIED 'rm -r d': the user said no"),
+    (DECLINED, "^FAILED Nothing was done.\nNot answered: .*codingagent approve"),
+    (CLOSED, "^FAILED Nothing was done.\nNot answered"),
+    (said("rm"), "^FAILED Nothing was done.\nNot answered"),
+    (said("always"), "^Ran 'rm -r d' .*exit code 0"),
+]
+
+
+async def remove(tools: Tools, folder: Path, wanted: str, free: str = "a") -> None:
+    """Call what asks, and see what is told and done; what was not answered holds up nothing else."""
+    (folder / "d").mkdir(exist_ok=True)
+    told = await tools("run_command", command="rm -r d")
+    assert re.search(wanted, told, re.DOTALL), told
+    assert (folder / "d").exists() is ("FAILED" in told)
+    if "Not answered" in told:
+        assert "Created" in await tools("write_file", path=free, content="")
+        log = run_here("log", folder=folder).stdout
+        assert "nobody said no: nobody answered, and the client has gone on" in log
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_what_an_answer_means(tmp_path: Path, era: str, answer: str) -> None:
-    given, wanted = ANSWERS[answer]
-    (tmp_path / "d").mkdir()
-
+def test_what_an_answer_means(tmp_path: Path, era: str) -> None:
     async def work(tools: Tools) -> None:
-        told = await tools("run_command", command="rm -r d")
-        assert re.search(wanted, told, re.DOTALL), told
-        assert (tmp_path / "d").exists() is ("FAILED" in told)
-        if "Not answered" in told:  # what was not answered holds up nothing else
-            assert "Created" in await tools("write_file", path="a", content="")
-            log = run_here("log", folder=tmp_path).stdout
-            assert "nobody said no: nobody answered, and the client has gone on" in log
+        for at, (_, wanted) in enumerate(ANSWERS):
+            await remove(tools, tmp_path, wanted, f"{at}")
 
-    asked = talk(server_at(tmp_path, "--wait", "0.1"), work, era, None if given is None else [given])
-    assert len(asked) == (given is not None)
+    asked = talk(server_at(tmp_path, "--wait", "0.1"), work, era, [given for given, _ in ANSWERS])
+    assert len(asked) == len(ANSWERS)
     for text in asked:
         assert text.startswith("Run this?\nrm -r d\nWhy: ")
         assert '"always" covers: `rm -r`' in text
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(("word", "wanted"), [("approve", "exit code 0"), ("deny", "DENIED")])
-def test_a_call_that_waits_is_answered_in_a_terminal(
-    tmp_path: Path, era: str, word: str, wanted: str
-) -> None:
+def test_a_client_that_can_not_be_asked(tmp_path: Path, era: str) -> None:
+    async def work(tools: Tools) -> None:
+        await remove(tools, tmp_path, "^FAILED Nothing was done.\nNot answered")
+
+    talk(server_at(tmp_path, "--wait", "0.1"), work, era)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_call_that_waits_is_answered_in_a_terminal(tmp_path: Path, era: str) -> None:
     """The command that the model's client is told of works while the call waits, which then goes on."""
-    (tmp_path / "d").mkdir()
 
     async def work(tools: Tools) -> None:
-        call = asyncio.create_task(tools("run_command", command="rm -r d"))
-        await tools.heard("waits for approval")
-        done = await asyncio.to_thread(run_here, word, folder=tmp_path)
-        assert not done.returncode, done.stderr
-        assert wanted in await call
-        assert "Created" in await tools("write_file", path="a", content="")
-        assert (tmp_path / "d").exists() is (word == "deny")
+        for word, wanted in (("approve", "exit code 0"), ("deny", "DENIED")):
+            (tmp_path / "d").mkdir()
+            call = asyncio.create_task(tools("run_command", command="rm -r d"))
+            await tools.heard("waits for approval")
+            done = await asyncio.to_thread(run_here, word, folder=tmp_path)
+            assert not done.returncode, done.stderr
+            assert wanted in await call
+            assert "Created" in await tools("write_file", path=word, content="")
+            assert (tmp_path / "d").exists() is (word == "deny")
 
     talk(server_at(tmp_path, "--wait", "600"), work, era, [DECLINED])
 

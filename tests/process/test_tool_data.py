@@ -18,10 +18,9 @@ from msgspec.structs import replace
 from codingagent.errors import UsageError
 from codingagent.model.observations import Outcome
 from codingagent.model.settings import Settings
-from codingagent.process import tool_data
+from codingagent.process import folders
 from codingagent.process.bubblewrap import Bubblewrap, forget_layer
 from codingagent.process.diagnosis import causes
-from codingagent.process.names import pairs_in
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for, layer_of, paths_to_show
 from tests.helpers import HANG_S
@@ -30,7 +29,7 @@ from tests.sandboxes import needs_bwrap
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 
 SECRET = "SECRET, a credential"
-ROWS = pairs_in(vars(tool_data)["_SECTIONS"]["tools"])
+ROWS = folders.pairs("tools")
 
 # As pip, twine, npm, cargo, gem, composer, Maven, Gradle, docker, kube and git keep them.
 CREDENTIALS = (
@@ -119,7 +118,7 @@ def test_each_part_of_the_table_is_seen_and_no_credential(site: Site) -> None:
     for names in ROWS:
         project_file = names.split()[-1]
         (site.project / project_file).touch()
-        found = tool_data.parts_of("", ROWS[names], site.home, {})
+        found = folders.parts_of("", ROWS[names], site.home, {})
         parts += [part.target for part, _ in found]
     files = {f"{part.relative_to(site.home)}" for part in parts}
     is_file = {".cargo/config", ".cargo/config.toml"} | {each for each in files if ".toml" in each}
@@ -504,7 +503,7 @@ REFUSED = {
     "codingagent's settings": "~/.config/codingagent:rw",
     "around them": "~/.config",
     "its state": "{state}/codingagent/layers",
-    "its code": str(Path(tool_data.__file__).parent),
+    "its code": str(Path(folders.__file__).parent),
 }
 
 

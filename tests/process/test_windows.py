@@ -14,7 +14,7 @@ import pytest
 from codingagent.agent import factory
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
-from codingagent.process.output import Output
+from codingagent.process.output import Output, Reading, Show, decoded
 from tests.helpers import REPOSITORY, new_marker, none_left
 from tests.rows import each_row
 
@@ -95,21 +95,21 @@ def test_a_name_is_found_as_cmd_finds_it(tmp_path: Path) -> None:
 
 def test_a_network_folder_is_refused_in_words() -> None:
     """cmd.exe would begin in C:\\Windows."""
-    limits = windows.CommandLimits(1, None)
-    outcome = windows.run("del *", r"\\server\share\x", {}, limits, lambda _: None, PLAIN)
-    assert outcome.failure.startswith(r"cmd.exe does not work in a network folder (\\server\share\x)")
+    with contextlib.ExitStack() as stack, pytest.raises(OSError) as refused:
+        windows.start(stack, "del *", r"\\server\share\x", {}, None, PLAIN)
+    assert str(refused.value).startswith(r"cmd.exe does not work in a network folder (\\server\share\x)")
 
 
 @pytest.mark.parametrize("data", [b"a\xc3\xa9", b"a\xe9"])
 def test_output_is_utf8_or_the_code_page_of_the_console(data: bytes) -> None:
-    assert windows.decoded(data)[0] == "a"
-    assert windows.decoded("ü 中".encode()) == "ü 中"
-    assert windows.decoded(b"a\xe9\r\n" + "ü 中\n".encode()).endswith("\r\nü 中\n")
+    assert decoded(data)[0] == "a"
+    assert decoded("ü 中".encode()) == "ü 中"
+    assert decoded(b"a\xe9\r\n" + "ü 中\n".encode()).endswith("\r\nü 中\n")
 
 
 def test_a_character_that_comes_in_two_pieces_is_shown_as_one() -> None:
     shown: list[str] = []
-    output = Output(2, shown.append, windows.decoded)
+    output = Output(2, shown.append)
     for stream, piece in ((0, b"a\xe4\xb8"), (1, b"\xc3"), (0, b"\xad"), (1, b"\xbcb"), (0, b"c")):
         output.add(stream, piece)
     assert shown == ["a", "", "中", "üb", "c"]
@@ -129,9 +129,6 @@ class Group:
             return 1
         return 0
 
-    def close(self) -> None:
-        pass
-
 
 def watched(command: str, timeout_s: float | None = None, extras: Extras = PLAIN) -> tuple[Outcome, str]:
     process = subprocess.Popen(
@@ -141,11 +138,16 @@ def watched(command: str, timeout_s: float | None = None, extras: Extras = PLAIN
         start_new_session=True,
     )
     shown: list[str] = []
-    with process:
-        outcome = windows.watched(
-            process, Group(process), windows.CommandLimits(timeout_s, None), shown.append, extras
-        )
-    return outcome, "".join(shown)
+    return read(process, timeout_s, shown.append, extras), "".join(shown)
+
+
+def read(
+    process: "subprocess.Popen[bytes]", timeout_s: float | None, show: Show, extras: Extras = PLAIN
+) -> Outcome:
+    control, theirs = socket.socketpair()
+    with control:
+        outputs = windows.guarded(Group(process), theirs, timeout_s)
+        return Reading(control, outputs, show, extras.is_flooded).outcome(timeout_s)
 
 
 @linux
@@ -180,13 +182,24 @@ def test_limits_end_it_whole() -> None:
 def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
     """The pieces that wait to be shown never run out then."""
     process = subprocess.Popen(["yes"], stdout=subprocess.PIPE, start_new_session=True)
-    with process:
 
-        def show(text: str) -> None:
-            threading.Event().wait(0.002 if text else 0)
+    def show(text: str) -> None:
+        threading.Event().wait(0.002 if text else 0)
 
-        outcome = windows.watched(process, Group(process), windows.CommandLimits(0.2, None), show, PLAIN)
-    assert outcome.ended_by == "time_limit"
+    assert read(process, 0.2, show).ended_by == "time_limit"
+
+
+@linux
+def test_what_a_command_printed_last_is_kept_however_slow_the_screen_is() -> None:
+    line = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end"
+    process = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, start_new_session=True)
+
+    def show(text: str) -> None:
+        threading.Event().wait(0.02 if text else 0)
+
+    outcome = read(process, None, show)
+    assert outcome.output.endswith("\nend\n")
+    assert len(outcome.output) - len("\n") + outcome.dropped_characters == 2_000_005
 
 
 @linux
@@ -246,9 +259,10 @@ def test_line_ends_around_a_command_are_no_lines() -> None:
     program = (
         "from codingagent.model.observations import PLAIN; from codingagent.process import windows\n"
         "def started(line, *_): raise OSError(line)\n"
-        "windows._started = started; limits = windows.CommandLimits(1, None)\n"
+        "windows._started = started\n"
         "for command in ('dir', '\\ndir', '\\r\\ndir\\r\\n'):\n"
-        "    print(windows.run(command, '.', {}, limits, print, PLAIN).failure)\n"
+        "    try: windows.start(None, command, '.', {}, None, PLAIN)\n"
+        "    except OSError as fault: print(fault)\n"
     )
     assert _printed_by(program) == 3 * f"{windows.command_line('dir')}\n"
 
@@ -262,7 +276,7 @@ def test_a_command_whose_client_left_is_ended() -> None:
         "def started(*_):\n"
         "    words = ['/bin/sh', '-c', 'echo; exec sleep 100']\n"
         "    process = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)\n"
-        "    return process, Group(process)\n"
+        "    return Group(process)\n"
         "windows._started, sys.platform = started, 'win32'\n"
         "one = runner.Runner(bubblewrap.Unconfined(''), {})\n"
         "print(one.run('x', '.', 20, lambda _: one.end_command()).ended_by)\n"

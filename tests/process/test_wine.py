@@ -4,6 +4,7 @@ wine is not Windows: wine reads a batch file in the code page of the system, wha
 loses the exit code of a batch file that a script calls. So neither is tried here.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -13,8 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from codingagent.model.observations import PLAIN
 from codingagent.process import windows
+from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.runner import Runner
 
 WINE, SERVER = shutil.which("wine"), shutil.which("wineserver")
 pytestmark = [
@@ -114,8 +116,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
 def _ran(command: str, folder: Path) -> Ran:
     """Run a case as the agent does; the bytes are those of its console, or of a script in UTF-8."""
     variables = {**os.environ, "HERE": str(folder), "WORD": "w"}
-    limits = windows.CommandLimits(60, None)
-    outcome = windows.run(command, str(folder), variables, limits, lambda _: None, PLAIN)
+    with contextlib.closing(Runner(Unconfined(), variables)) as runner:
+        outcome = runner.run(command, str(folder), 60, lambda _: None)
     assert not outcome.failure
     return Ran(outcome.output.encode("cp437"), outcome.exit_code)
 

@@ -53,7 +53,7 @@ def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -
         line = f"for each in $(seq 50); do sleep {marker} & done; echo ran"
         order = {
             "argv": ["/bin/sh", "-c", line],
-            "environment": {"PATH": os.environ["PATH"]},
+            "variables": {"PATH": os.environ["PATH"]},
             "timeout_s": 60,
             "memory_bytes": None,
             "is_told": False,
@@ -85,5 +85,6 @@ def test_a_guard_that_ends_before_it_has_its_handles_is_not_waited_for() -> None
             socket.recv_fds(theirs, 1, 1)
             os._exit(theirs.send(answer) - 1)
         theirs.close()
-        assert supervisor.hand_on((pid, ours), [0]) == bool(answer)
+        assert supervisor.hand_on(pid, ours, [0]) == bool(answer)
+        ours.close()
         os.waitpid(pid, 0)

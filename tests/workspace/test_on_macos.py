@@ -31,11 +31,11 @@ from codingagent.workspace.path_walk import is_too_much
 print(is_too_much(here / "Max") and is_too_much(here) and not is_too_much(here / "Max/Proj"))
 """,
     "the person's settings": """
-from codingagent.storage import homes, settings_file
+from codingagent.storage import homes
 one, other = here / "MAX/proj", here / "Max/Proj"
 os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
-is_same = all(of(one) == of(other) for of in (settings_file.path_of, homes.registry_entry))
-print(is_same and not settings_file.is_out_of_reach(one))
+is_same = all(of(one) == of(other) for of in (homes.settings_path, homes.registry_entry))
+print(is_same and not homes.is_out_of_reach(one))
 """,
     "a home after a restart": """
 from codingagent.storage import homes
@@ -115,7 +115,7 @@ is_out = not with_git.ignored.names and [*with_git.files] == ["Max/a.py", "Max/P
 print(is_out and with_git.files == without.files)
 """,
     "a name as Finder writes it": """
-from codingagent.checkpoints.repository_files import _below
+from codingagent.checkpoints.repository import _below
 from codingagent.workspace import dirfd, git_files
 from codingagent.workspace.workspace import Workspace
 at, composed = dirfd.Folder.at, "gr\\u00fcn.txt"

@@ -22,8 +22,7 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model.paths import is_plain_on_windows
 from codingagent.model.session_state import Session
 from codingagent.policy.rules import PRESETS
-from codingagent.storage.homes import Home
-from codingagent.storage.settings_file import read_toml
+from codingagent.storage.homes import Home, read_toml
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
@@ -222,7 +221,7 @@ def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_
         "class Entries(list):\n"
         "    def __enter__(self): return self\n"
         "    def __exit__(self, *_): pass\n"
-        "from codingagent.checkpoints import repository_files, store\n"
+        "from codingagent.checkpoints import repository, store\n"
         "from codingagent.process.runner import run_tool\n"
         "from codingagent.workspace import dirfd, git_files\n"
         "git, root = git_files.Git(shutil.which('git'), run_tool), Path(here, 'w')\n"
@@ -231,7 +230,7 @@ def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_
         "shutil.rmtree(root / '.git/hooks'); os.symlink('../build/hooks', root / '.git/hooks')\n"
         "dirfd.os = SimpleNamespace(**{**vars(os), 'name': 'nt', 'stat': looked,\n"
         "    'lstat': lambda path: seen(lstat(path))})\n"
-        "repository_files.os = SimpleNamespace(**{**vars(dirfd.os),\n"
+        "repository.os = SimpleNamespace(**{**vars(dirfd.os),\n"
         "    'scandir': lambda path: Entries(map(Entry, scandir(path)))})\n"
         "second = kept.take().id\n"
         "print(*(change.path for change in kept.changes(first, second)))\n"
@@ -263,7 +262,7 @@ def test_a_file_that_is_held_for_a_moment_is_read(tmp_path: Path) -> None:
     """Each ended the command, or had the home refused, while a virus scanner looked at the file."""
     program = (
         "import io, pathlib, time; pathlib.WindowsPath = pathlib.PosixPath\n"
-        "from codingagent.storage import homes, journal, vault_file\n"
+        "from codingagent.agent import secrecy\nfrom codingagent.storage import homes, journal\n"
         "from codingagent.secrets.vault import Wishes\n"
         "os.name, time.sleep, real, held = 'nt', lambda _: None, io.open, set()\n"
         "home = Path(here); (home / 'sessions').mkdir(); os.environ['LOCALAPPDATA'] = here\n"
@@ -274,7 +273,7 @@ def test_a_file_that_is_held_for_a_moment_is_read(tmp_path: Path) -> None:
         "    held.add(str(path)); raise PermissionError(13, 'held')\n"
         "io.open = once\n"
         "print(homes.is_registered(home), [*journal._lines(home / 'journal.jsonl')],\n"
-        "    vault_file.VaultFile(home).wishes() == Wishes(), len(held))"
+        "    secrecy.VaultFile(home).wishes() == Wishes(), len(held))"
     )
     assert _said(program, tmp_path) == "True [b'{}\\n'] True 4\n"
 

@@ -45,6 +45,7 @@ def rules(*texts: tuple[str, str]) -> PlainRules:
         ("a \n", "a", False, True),
         ("build\r\n*.log\r\n", "a.log", False, True),
         ("build\r\n*.log\r\n", "build", True, True),
+        ("x\x0cb\u2028a\n", "a", False, False),
         ("", "a", False, False),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.workspace import sharing
+from codingagent.workspace import dirfd
 from tests import warm
 
 # The first tries of a rename, a removal or an opening fail as Windows has them fail.
@@ -71,7 +71,7 @@ _Directory(Git("git", print), root, root, "").make(None)
     "demo": """
 from pathlib import Path
 from types import SimpleNamespace
-from codingagent.cli.commands.demo import _save_next
+from codingagent.cli.commands.begin import _save_next
 reply = Path(sys.argv[1]) / "a.txt"
 reply.touch()
 left[".part"] = 1
@@ -117,5 +117,5 @@ def test_another_fault_is_raised_at_once(fault: type[OSError]) -> None:
         raise fault(13, "Permission denied")
 
     with pytest.raises(fault):
-        sharing.retried(refuse)
+        dirfd.retried(refuse)
     assert len(calls) == 1

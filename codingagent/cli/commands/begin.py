@@ -1,7 +1,10 @@
-"""Commands that begin something: a session (new, ask), or a run."""
+"""Commands that begin something: a session (new, ask), a run, or the demo: only its answers are recorded."""
 
 import contextlib
 import os
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +15,18 @@ from codingagent.cli import command_table, output, plain_output, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
 from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, TRIALS, SessionOptions, with_options
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, WorkError
+from codingagent.model import observations
 from codingagent.model.journal_entries import Attached, Wants
 from codingagent.model.paths import shown
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
-from codingagent.workspace import programs, real_paths
+from codingagent.workspace import dirfd, programs, real_paths
 
 app = typer.Typer()
+# Placeholder for the session's id in the demo's answers.
+_RECORDED_SESSION = "00000000"
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
@@ -208,3 +214,65 @@ def _agreed(name: str, workspace: Path, screen: plain_output.Screen) -> str:
             raise UsageError(f"{found.path} was not used, and nothing was begun")
         own_prompts.agree(text)
     return text
+
+
+@app.command(epilog="Example: codingagent demo", name="demo")
+def _demo(json: options.Json = False) -> None:
+    """Watch a small real task being solved, with recorded answers."""
+    import shutil
+    import tempfile
+    from importlib.resources import as_file, files
+
+    from codingagent.cli import inbox_loop
+
+    with (
+        output.screen_for(json) as screen,
+        tempfile.TemporaryDirectory(prefix="ca-demo-", ignore_cleanup_errors=True) as folder,
+        as_file(files("codingagent") / "demo") as recorded,
+    ):
+        home = homes.Home.at(Path(folder), create=True, is_passing=True)
+        workspace = homes.workspace_of(home.root, Settings())
+        shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
+        if sys.platform != "linux":
+            # `python` is else the Store's or Apple's, which runs nothing.
+            programs.put_first(str(Path(sys.executable).parent))
+        screen.is_passing = True
+        said = "The answers are recorded; the edits, commands and tests are real."
+        screen.remark(f"A demo in {folder}, which is deleted at the end. {said}")
+        task = (recorded / "task.txt").read_text("utf-8").strip()
+        screen.remark(f"Task: {task}")
+        with home.lock.held():
+            session = factory.start_session(home, workspace, task, Settings())
+            with opened(home, session, screen, settings=Settings()) as shared:
+                shared.go_on()
+                replies = iter(sorted((recorded / "replies").glob("*.txt")))
+                save = partial(_save_next, replies, home.mailbox.inbox, session.session_id, screen)
+                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), save)
+        for line in (
+            "Now your own, in the folder of your project:",
+            '  codingagent new --here "the task" --check "pytest -q"',
+            '  codingagent ask --here "a question about the code"',
+            "  codingagent commit",
+        ):
+            screen.remark(line)
+
+
+def _save_next(
+    replies: Iterator[Path], inbox: Path, session_id: str, screen: plain_output.Screen, _: float
+) -> Mapping[str, observations.Hint]:
+    """Save the next recorded answer in the inbox: the agent waits."""
+    reply = next(replies, None)
+    if reply is None:
+        raise WorkError(
+            "the last recorded answer was not accepted: its tests can't run on this machine (see above);"
+            " `codingagent doctor` shows what is missing"
+        )
+    text = reply.read_text("utf-8").replace(_RECORDED_SESSION, session_id)
+    if os.name == "nt":
+        text = text.replace("python3 ", "python ")
+    screen.remark(f"(saving the recorded answer {reply.stem} in the inbox)")
+    # Written under another name and renamed, as browsers do with downloads.
+    part = inbox / f"{reply.stem}.part"
+    part.write_text(text, "utf-8")
+    dirfd.retried(lambda: part.rename(inbox / reply.name))
+    return {reply.name: observations.Hint.CLOSED}

@@ -1,32 +1,41 @@
-"""Commands that work on a session: resume, approve, deny, undo."""
+"""Commands that work on a session: resume, approve, deny, undo, commit."""
 
+import contextlib
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
 
-from codingagent.cli.commands import options
-from codingagent.cli.commands.common import ask_whose, home_of, inbox_of, latest_of, opened, settings_of
+from codingagent.checkpoints.history import steps
+from codingagent.cli import stdio, task_input
+from codingagent.cli.commands import common, options
+from codingagent.cli.commands.common import home_of, latest_of, opened, settings_of
 from codingagent.cli.commands.options import REPLY, RULES, TRIALS, SessionOptions, with_options
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
-from codingagent.cli.shared_session import announce, locked
+from codingagent.cli.shared_session import AT_WORK, announce, locked
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
-from codingagent.model.journal_entries import CommitMade, UndoBegan, is_run_id, is_session_id
+from codingagent.model.journal_entries import CommitMade, HookChanged, UndoBegan, is_run_id, is_session_id
 from codingagent.model.paths import shown
+from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes, lock, mailbox
-from codingagent.storage.homes import Home
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home, told_as
 from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
-    from codingagent.agent.answers import Recipients
+    from codingagent.agent.commit import CommitPlan, Committed, PersonsRepository
     from codingagent.agent.conversation import Conversation
     from codingagent.checkpoints.undo import UndoChoice
+
+    _PreparedCommit = tuple[PersonsRepository, CommitPlan, str, int, str]
 
 app = typer.Typer()
 
@@ -43,8 +52,6 @@ def _resume(
 
     With a file in its place, take that as the answer: a text, a zip of changed files, a patch, a file.
     """
-    from codingagent.agent.answers import Recipients
-
     given.check_reply()
     home, forces = home_of(context), given.accept is not None
     if session and not (is_session_id(session) or is_run_id(session)) and Path(session).is_file():
@@ -61,11 +68,10 @@ def _resume(
         settings = settings_of(home, state, given.settings)
         return runs.finish(home, state, settings, approves_all=given.yes)
     with screen_for(json) as screen, home.lock.held(screen.remark):
-        meant = [session] if session else _meant(home, screen, given)
-        owners = Recipients(home, None if session else ask_whose(screen))
+        meant = [session] if session else _meant(home, given)
         _numbers(given)
         for each in meant:
-            _go_on(home, home.sessions.load(each), screen, owners, given, forces=forces)
+            _go_on(home, home.sessions.load(each), screen, given, forces=forces, is_named=bool(session))
     return 0
 
 
@@ -112,11 +118,11 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
 
 
 def _go_on(
-    home: Home, state: Session, screen: Screen, owners: "Recipients", given: SessionOptions, *, forces: bool
+    home: Home, state: Session, screen: Screen, given: SessionOptions, *, forces: bool, is_named: bool
 ) -> None:
     """Continue a session as the command line says; `forces` takes an answer whatever it is to."""
     accept = given.accept
-    with opened(home, state, screen, given, recipients=owners) as shared:
+    with opened(home, state, screen, given, is_named=is_named) as shared:
         conversation = shared.conversation
         if conversation.session.is_complete:
             home.sessions.mend_document(conversation.session)
@@ -145,8 +151,8 @@ def _go_on(
             return
         from codingagent.cli import inbox_loop
 
-        inbox = inbox_of(shared.conversation, home)
-        if inbox_loop.take_present(shared, inbox):
+        inbox = common.inbox_of(shared.conversation, home)
+        if inbox_loop.take_present(shared, inbox, screen.remark):
             screen.remark("a file in the inbox is still being written: it was left there")
         elif not (accept or inbox.given):
             _say_nothing_taken(home, shared.conversation, screen)
@@ -154,7 +160,7 @@ def _go_on(
 
 def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen) -> None:
     """Say why nothing was done, and what the session waits for."""
-    session, inbox = conversation.session, inbox_of(conversation, home)
+    session, inbox = conversation.session, common.inbox_of(conversation, home)
     for complaint in inbox.complaints(is_last_look=True):
         screen.remark(complaint)
     if left := inbox.names_left_alone():
@@ -170,7 +176,7 @@ def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen)
         conversation.requests.announce(watched=False)
 
 
-def _meant(home: Home, screen: Screen, given: SessionOptions) -> list[str]:
+def _meant(home: Home, given: SessionOptions) -> list[str]:
     """Return the ids that `resume` means without one: those that a kill interrupted, else the latest."""
     found = homes.all_sessions(home, fail)
     for each in found:
@@ -178,7 +184,9 @@ def _meant(home: Home, screen: Screen, given: SessionOptions) -> list[str]:
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_answer]
     if given.accept is not None and len(waiting) > 1:
-        return [ask_whose(screen)(given.accept.name, waiting)]
+        from codingagent.agent.answers import unclear
+
+        raise unclear(given.accept.name, waiting)
     taken = home.mailbox.find_taken
     interrupted = [
         each.session_id
@@ -253,7 +261,6 @@ def _undo(  # one for each command-line option
 
 def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) -> None:
     """Undo turns, unless another process did meanwhile."""
-    from codingagent.checkpoints.history import steps
     from codingagent.checkpoints.undo import take_back
 
     state, left = home.load(before.session_id), ""
@@ -340,3 +347,123 @@ def _answer_session(
                 follow(shared, home, screen, given)
             elif not shared.conversation.session.is_complete:
                 announce(shared.conversation)
+
+
+@app.command(epilog="Example: codingagent commit --branch verbose-option", name="commit")
+def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    session: options.SessionName = None,
+    branch: Annotated[str | None, options.option("branch")] = None,
+    message: Annotated[list[str] | None, options.option("message")] = None,
+    edit: Annotated[bool | None, options.option("edited")] = None,
+    whole: Annotated[bool, options.option("whole files")] = False,
+    trust_ignored: Annotated[bool, options.option("ignored")] = False,
+    json: options.Json = False,
+) -> None:
+    """Commit what a session changed since its last commit, with your git, and push nothing.
+
+    What you changed yourself, staged or not, stays as it is.
+    """
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.sessions.load(session)
+    own_words = "\n\n".join(message or ())
+    is_asked = stdio.is_terminal(sys.stdin) and stdio.is_terminal(sys.stdout) and not own_words
+    with screen_for(json) as screen:
+        how = {"whole": whole, "trusts_ignored": trust_ignored}
+        prepared = _prepared_commit(home, state, screen, branch, **how)
+        repository, plan, words, *_ = prepared
+        if message == ["-"]:  # not before: what is typed, and then refused, would be lost
+            own_words = task_input.read_words(message, None, edit=False, may_be_empty=False)
+        if (edits := is_asked if edit is None else edit) and is_asked:
+            screen.remark("your editor opens with the message: save and close it to commit")
+        make = partial(repository.commit, plan, own_words or words, edit=edits, branch=branch)
+        # The editor may stay open for long: nothing is locked meanwhile.
+        try:
+            made = own.wait(make) if (own := AT_WORK.get()) else make()
+        except WorkError as fault:
+            hooked, _ = _record_commit(home, state, screen, prepared, None)
+            raise WorkError("; ".join(filter(None, (str(fault), hooked)))) from fault
+        hooked, not_in_it = _record_commit(home, state, screen, prepared, made)
+        yours = [path for path in repository.differing(made.files) if path not in not_in_it]
+        _tell_made(screen, made, plan.left, yours, hooked)
+        if json:
+            more = {"left": plan.left, "uncommitted": yours, "hooked": hooked}
+            write_json_line(sys.stdout, made._asdict() | more)
+
+
+def _record_commit(
+    home: Home, state: Session, screen: Screen, prepared: "_PreparedCommit", made: "Committed | None"
+) -> tuple[str, set[str]]:
+    """Record a commit and what hooks changed: in words, and the files that the commit has otherwise."""
+    repository, plan, _, count, before = prepared
+    told: list[str] = []
+    left = set[str]()
+    with common.at_rest(home, state.session_id, screen) as shared:
+        log, records = shared.work.context.log, [*home.records(state.session_id)]
+        # What came while the editor was open is of a turn, or the person's.
+        own = repository.hooked(plan) if len(records) == count else {}
+        with contextlib.suppress(WorkError):  # the commit is recorded in any case
+            checkpoints = shared.work.context.lazy_store.needed()
+            after = checkpoints.take().id
+            changed = [each.path for each in checkpoints.changes(before, after) if each.path in own]
+            counts = checkpoints.counts(before, after) if changed else {}
+            told = [f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
+            told += [shown(path) for path in changed if path not in counts]
+            left = {own[path] for path in changed}
+        if told:
+            there = (s.sequence for s in steps(records)[::-1] if s.sequence and not s.undo)
+            log.record(HookChanged(next(there, 0), before, after, tuple(changed), now()))
+        if made is not None:
+            left -= repository.altered(plan)
+            log.record(CommitMade(*made, count + (bool(told) and not left), now()))
+        log.sync()
+    how = "`codingagent diff` shows it, `codingagent commit` commits it so"
+    said = f"a hook changed {', '.join(told)}: {how if left else 'the commit has it so'}"
+    return said if told else "", left
+
+
+def _tell_made(
+    screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str
+) -> None:
+    count = len(made.files)
+    what = f"{count} {plural(count, 'file')}"
+    screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
+    for line in left:
+        screen.remark(f"not in it: {line}")
+    if yours:
+        screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
+    if hooked:
+        screen.remark(hooked)
+
+
+def _prepared_commit(
+    home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool, trusts_ignored: bool
+) -> "_PreparedCommit":
+    """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
+
+    UsageError says why it can't be.
+    """
+    from codingagent.agent.commit import PersonsRepository
+    from codingagent.agent.uncommitted import work_since_commit
+
+    session_id = state.session_id
+    with locked(home, screen.remark):
+        state = home.sessions.load(session_id)
+        if state.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL) or state.undoing is not None:
+            raise UsageError(
+                f"session {told_as(state)} is in the middle of a turn: `codingagent resume {session_id}`"
+                " finishes it, then commit"
+            )
+        with opened(home, state, screen, executes=False) as shared:
+            context = shared.work.context
+            repository = PersonsRepository(Path(state.workspace), trusts_ignored=trusts_ignored)
+            repository.check(branch)
+            checkpoints = context.lazy_store.needed()
+            hide, records = context.secrecy.hide, home.records(session_id)
+            work = work_since_commit(records, repository.holds, hide)
+            if not work.steps:
+                raise UsageError(f"session {told_as(state)} has changed nothing since its last commit")
+            addable, tell = context.workspace.addable, screen.remark
+            plan = repository.plan(checkpoints, work, addable, whole=whole, tell=tell)
+            before = checkpoints.take().id
+            return repository, plan, work.message, work.records, before

@@ -24,7 +24,7 @@ from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import events, journal_entries, operations, plain_text, session_state
 from codingagent.model.patterns import lazy_pattern, sections, table, words
-from codingagent.storage import settings_file
+from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
@@ -119,7 +119,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
 
         setting = ("auto", "off")[chosen]
         try:
-            edit_settings.set_value(settings_file.path_of(), "clipboard", setting)
+            edit_settings.set_value(homes.settings_path(), "clipboard", setting)
         except (UsageError, WorkError) as fault:
             screen.remark(f"your answer is not kept: {fault}")
     return ClipboardPoller(home, screen.remark, is_asked=False) if setting == "auto" else None
@@ -297,7 +297,7 @@ class Entered(Struct):
             self._say(text.encode("utf-8", "replace").decode())
         elif meaning == 1:
             data = text.encode("utf-8", "surrogateescape")
-            save_answer(self._home, self._shared.conversation.session, None, data)
+            save_answer(self._home, self._shared.conversation.session, data)
 
     def _choice(self, question: str, choices: Sequence[str]) -> int | None:
         return self._shared.wait(lambda: self._screen.choose(question, choices))
@@ -345,13 +345,13 @@ class Entered(Struct):
 
     def _run_command(self, command: str) -> None:
         """Run a command of the person's as an answer's would be; offer its output to the chat."""
-        from codingagent.agent import run_command
-        from codingagent.agent.plan import OperationRequest, Plan
+        from codingagent.agent import executor
+        from codingagent.agent.context import OperationRequest, Plan
 
         context, operation = self._shared.work.context, operations.RunCommand(command)
         self._shared.conversation.check.wait(lambda: False)
         try:
-            plan = run_command.plan(context, OperationRequest(0, operation), operation)
+            plan = executor.plan_command(context, OperationRequest(0, operation), operation)
             ran = plan.act() if isinstance(plan, Plan) else plan
         except OperationError as fault:
             raise UsageError(fault.fact) from fault

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.agent.context import bare_context
+from codingagent.agent.context import OperationRequest, bare_context, subject_of
 from codingagent.agent.executor import Executor
-from codingagent.agent.plan import OperationRequest, subject_of
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, FileEdited, Interrupted, Refused
 from codingagent.policy.rules import PRESETS

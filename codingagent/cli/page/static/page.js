@@ -64,7 +64,9 @@ async function proven(url, options) {
   const nonce = `${name}.${crypto.randomUUID()}`;
   const proof = await proofFor(nonce);
   const headers = { ...options.headers, "Codingagent-Nonce": nonce };
-  const response = await bare(url, { ...options, headers, redirect: "error", cache: "no-store" });
+  // Else a request of mode "same-origin", as htmx makes them, has no origin: Firefox goes by the standard here.
+  const referrerPolicy = "origin";
+  const response = await bare(url, { ...options, headers, referrerPolicy, redirect: "error", cache: "no-store" });
   if (response.headers.get("Codingagent-Proof") !== proof) end("The page that this tab belongs to has ended.");
   if (isOver) throw new Error("this tab belongs to no page");
   return response;
@@ -243,6 +245,9 @@ async function paste({ isAsked }) {
   }
 }
 
+// Firefox and Safari give it to a key, or to a second click, and to no page by itself: a tick would do nothing.
+const mayRead = navigator.permissions.query({ name: "clipboard-read" }).then(() => true, () => false);
+
 const isField = (target) => target.closest?.("textarea, input:not([type=checkbox]), [contenteditable]");
 
 document.addEventListener("paste", (event) => {
@@ -346,6 +351,7 @@ function look() {
   const now = byId("now");
   if (now) document.title = now.dataset.title;
   for (const name of ["auto", "review"]) if (byId(name)) byId(name).checked = document.cookie.split("; ").includes(`codingagent_${name}=1`);
+  mayRead.then((may) => { if (!may) byId("auto")?.closest("label").remove(); });
   const dialog = byId("approval");
   if (dialog && dialog.dataset.question !== shown) {
     shown = dialog.dataset.question;

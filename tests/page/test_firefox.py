@@ -1,0 +1,35 @@
+"""The loop in Firefox, which has its own mind about the clipboard and the origin of a request."""
+
+from pathlib import Path
+
+from tests.page.browsing import TASK, answer, served
+from tests.page.firefox import CONTROL, firefox
+
+DROP = """const transfer = new DataTransfer();
+    transfer.items.add(new File([arguments[1]], arguments[0]));
+    document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));"""
+
+
+def test_the_loop_in_firefox(project: Path, tmp_path: Path) -> None:
+    with firefox(tmp_path / "profile") as tab, served(project) as found:
+        tab.open(found.address)
+        tab.fill("//textarea[@id='task']", TASK)
+        tab.press("Write the first request")
+        tab.until_shown("Send request 1")
+        tab.press("Copy")
+        tab.until_shown("Copied: paste it into the chat")
+        assert tab.pasted() == next((found.home / "outbox").glob("*_seq0001.txt")).read_text("utf-8")
+        # What it would never be given is not offered.
+        tab.until("document.getElementById('review') && !document.getElementById('auto')")
+        tab.copy_elsewhere(found.reply(1), tmp_path / "chat.html")
+        tab.keys(CONTROL, "v")
+        tab.until_shown("Send request 2")
+        tab.run(DROP, "answer.txt", answer(found, 2, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]'))
+        tab.until_shown("Send request 3")
+        tab.run(DROP, "text.py", (project / "durations/text.py").read_text() + "SECONDS = 60\n")
+        tab.until_shown("Send request 4")
+        assert (project / "a.txt").read_text() == "x\n"
+        assert "SECONDS = 60" in (project / "durations/text.py").read_text()
+        tab.press("Undo this turn")
+        tab.until("document.querySelector('li.undone')")
+        assert "SECONDS" not in (project / "durations/text.py").read_text()
