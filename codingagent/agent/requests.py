@@ -232,6 +232,9 @@ class Requests:
             chat, size = chats()[settings.chat], len(brief or text)
             if (is_first or size > (pasted(settings.chat) or size)) and (advice := chat.advice(size)):
                 yield advice
+            if chat.files is not None and session.sequence == chat.files.value + 1:
+                how = "if it refuses this one, /new-chat goes on in a new chat"
+                yield f"{chat.title} takes {chat.files.value} files: {how}"
         elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:
             how = "attach it instead of pasting, or lower context_chars"
             yield f"Request 1, {estimated(size)}, is too long for many chats: {how}"
@@ -287,9 +290,9 @@ class Requests:
             told = in_request(json.dumps(content, ensure_ascii=False))
             if event.encoding == "utf-8" and told in text:
                 whole[event.path] = digest_of(event.content.encode())
-                texts.keep({whole[event.path]: content.replace("\r\n", "\n")})
+                texts.keep(whole[event.path], content.replace("\r\n", "\n"))
         for view in self._known_then(text, brief, material, guess):
-            texts.keep({view.digest: view.text})
+            texts.keep(view.digest, view.text)
             # Line numbers still count by the text that was seen whole, where only changes of it are shown.
             if len(view.numbers) == view.total_lines and view.path not in self._changed:
                 whole[view.path] = view.digest
@@ -378,7 +381,7 @@ class Requests:
                     continue
                 view = shown.view(path, None, None)
                 if digest in digests[path] and texts is not None:  # as the last answer wrote it
-                    texts.keep({digest: view.text})
+                    texts.keep(digest, view.text)
                 elif (had := self._had(view)) is not None and had.changed:
                     from codingagent.context.show import some_lines
 
