@@ -52,16 +52,6 @@ def test_a_reply_does_not_write_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "a.txt").exists()
 
 
-def test_a_bare_repository_as_workspace_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """There hooks are ordinary files, and git runs them."""
-    git(tmp_path, "init", "-q", "--bare", "store")
-    monkeypatch.chdir(tmp_path / "store")
-    assert main.run(["new", "--here", "--no-wait", "x"]) == 0
-    assert "the workspace is a bare git repository" in capsys.readouterr().out
-
-
 def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs milliseconds in every turn: a file and a command, a command, a read, and the end.
 

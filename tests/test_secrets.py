@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
-from codingagent.agent.secrecy import HiddenStream, Secrecy
+from codingagent.agent.secrecy import HiddenStream, Secrecy, VaultFile
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.notices import Remark
 from codingagent.model.settings import Settings
-from codingagent.storage.vault_file import VaultFile
 from tests.helpers import LiveSession, command_line, live_session
 
 pytestmark = pytest.mark.usefixtures("plain")

@@ -8,7 +8,6 @@ it is for none of this home, it is said why it can't be executed.
 import contextlib
 import locale
 import re
-from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.protocols.tags import continuation, reply, scanner, transcript
 from codingagent.protocols.tags.reply import ForeignConsent, Header, Problem, Reply, Step
-from codingagent.storage.homes import Home, all_sessions
+from codingagent.storage.homes import Home, all_sessions, told_as
 from codingagent.storage.mailbox import Mailbox
 
 # No model's answer has so many; each would be shown and need approval.
@@ -36,8 +35,6 @@ _FOREIGN = plain_text.Note(
 )
 NO_TEXT = Reply((), None, has_outbox=False, notes=())
 _WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
-Ask = Callable[[str, Sequence[Session]], str]
-"""Return the id of the session that a file of the inbox answers, of those that wait."""
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -122,11 +119,12 @@ class AnswerReader:
             is_open = found.header is not None and "[END" not in text.replace("\\", "")
             notes = (reply.CUT,) if is_open else ()
             return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
-        cut = session.cut
-        if cut and (whole := continuation.join(cut, text)) is not None:
-            note = f"joined with the {whole.lines} lines that had arrived before"
-            return self._parse_joined(whole, note)
-        if cut:
+        cut, note = session.cut, _WHOLE_AGAIN
+        whole = continuation.join(cut, text) if cut else None
+        if whole is not None:
+            count = cut.count("\n")
+            note = f"joined with the {count} lines that had arrived before"
+        elif cut:
             # The answer that was cut off may have come once more, complete.
             header = transcript.last_header(text)
             said = None if header is None else header.sequence
@@ -135,8 +133,9 @@ class AnswerReader:
             data = None if name is None else self._mailbox.read_taken(name)
             read = None if data is None else _decoded(data)
             whole = None if read is None else continuation.whole_again(read[0], cut, text)
-            if whole is not None:
-                return self._parse_joined(whole, _WHOLE_AGAIN)
+        if whole is not None:
+            joined = self._add_foreign_edits(reply.read(whole))
+            return replace(reply.with_note(joined, note), is_joined=True)
         found = reply.read(text)
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)
@@ -149,10 +148,6 @@ class AnswerReader:
             if (message := messages.read_reply(text)) is not None:
                 return message
         return self._parse_other_formats(text, found)
-
-    def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:
-        joined = self._add_foreign_edits(reply.read(whole.text))
-        return replace(reply.with_note(joined, note), is_joined=True)
 
     def _add_foreign_edits(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""
@@ -242,15 +237,15 @@ class Objection(Struct, frozen=True):
 
 
 class Recipients(Struct, frozen=True):
-    """The sessions of one home. `ask` is None if the person named the current session."""
+    """The sessions of one home; `is_named` if the person named the current session."""
 
     home: Home
-    ask: Ask | None = None
+    is_named: bool = True
 
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
         """Return the id of the session that an answer is for; the current one if nothing says otherwise.
 
-        UsageError if several wait, the answer names none, and nobody can be asked.
+        UsageError if it names none, several wait, and the person named none either.
         """
         named = None if header is None else header.session
         if named is not None:
@@ -261,10 +256,12 @@ class Recipients(Struct, frozen=True):
         is_own = by_name is not None and by_name[0] == at_work.session_id
         if by_name is not None and (is_own or self._expects(*by_name, at_work)):
             return by_name[0]
-        if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
+        if self.is_named or self.home.sessions.ids() == [at_work.session_id]:
             return at_work.session_id
         waiting = [s for s in all_sessions(self.home, lambda _: None) if s.is_awaiting_answer]
-        return at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
+        if len(waiting) > 1:
+            raise unclear(name, waiting)
+        return at_work.session_id
 
     def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
         """Return the id of the session other than the current one that an answer is for; else ""."""
@@ -314,6 +311,12 @@ class Recipients(Struct, frozen=True):
         return sequence is None or sequence >= found.sequence
 
 
+def unclear(name: str, waiting: list[Session]) -> UsageError:
+    fact = f"{name} doesn't say which session it answers, and {len(waiting)} wait for one"
+    names = ", ".join(map(told_as, waiting))
+    return UsageError(f"{fact}; run `codingagent resume` with one of: {names}")
+
+
 def refuse_request(home: Home, session: Session, text: str) -> None:
     """Refuse (UsageError) the request that waits: it was copied in place of its answer."""
     for path in home.mailbox.waiting_paths(session.session_id, session.sequence):
@@ -322,12 +325,8 @@ def refuse_request(home: Home, session: Session, text: str) -> None:
             raise UsageError(f"{what}: copy the chat's answer, then paste again")
 
 
-def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
-    """Save an answer in the inbox; return its path, and the session that it is for.
-
-    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
-    decides; without `ask`, the person named the session.
-    """
+def save_answer(home: Home, session: Session, data: bytes, *, is_named: bool = True) -> tuple[Path, str]:
+    """Save an answer in the inbox; return its path, and the session that it is for, as `Recipients.of`."""
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
     text = ""
@@ -343,7 +342,7 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
 
         found = messages.read_reply(text)
         header = None if found is None else found.header
-    owner = Recipients(home, ask).of("the answer", header, session)
+    owner = Recipients(home, is_named).of("the answer", header, session)
     session = home.sessions.load(owner)
     refuse_request(home, session, text)
     return home.mailbox.drop(data, session.session_id, session.sequence), owner

@@ -8,7 +8,6 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,9 +25,6 @@ from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, Ope
 from codingagent.model.plain_text import Note, parted
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
-
-if TYPE_CHECKING:
-    from codingagent.workspace.git_files import GitListing
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
@@ -74,15 +70,13 @@ class Execution:
         else:
             self._end(started.index, started.operation_id, event)
 
-    def perform(
-        self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
-    ) -> "GitListing | None":
+    def perform(self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None) -> None:
         """Execute those of all items that are not in the journal yet; call `told` after each.
 
-        Return what belongs to the workspace after them, if the last checkpoint has asked and nothing
-        was done since. ApprovalError if nobody can answer a question; `answer` continues from there.
+        ApprovalError if nobody can answer a question; `answer` continues from there.
         """
         self._executor.begin()
+        self.checkpointer.listed = None
         self.context.workspace.check()
         self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
@@ -110,13 +104,13 @@ class Execution:
             self.context.workspace.check_root()
             self._perform(index, items)
             told()
-        return self._settle()
+        self._settle()
 
-    def adopt(self, candidate: tried.Tried) -> "GitListing | None":
+    def adopt(self, candidate: tried.Tried) -> None:
         """Make the changes of a candidate, and record what came of its operations: nothing is run again.
 
-        Return as `perform` does, and raise ApprovalError; WorkError, with nothing changed, if no checkpoint
-        can be taken. After a kill, files that are as tried already are left alone.
+        ApprovalError as `perform`; WorkError, with nothing changed, if no checkpoint can be taken. After a
+        kill, files that are as tried already are left alone.
         """
         workspace, store = self.context.workspace, self.checkpointer.lazy_store.needed()
         workspace.check()
@@ -142,25 +136,23 @@ class Execution:
                 self.log.record(replace(ended, at=now(), **at))
             index += not is_check
         workspace.check()
-        return self._settle()
+        self._settle()
 
-    def _settle(self) -> "GitListing | None":
+    def _settle(self) -> None:
         """End the work of a turn: the check, the checkpoint, and the question about protected files."""
-        listed = None
         if not self.session.protected_found:
             if not any(isinstance(event, events.Finished) for event in self.session.results):
                 self.check.run(ends=False)
             self.context.workspace.check()
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
             if self.session.checkpoints.before or self.session.checkpoints.latest:
-                listed = self.checkpointer.after()
+                self.checkpointer.after()
             self.protection.look()
         if self.session.protected_found and self.session.protected_settled is None:
-            listed = None  # the question takes time, and its answer may restore files
+            self.checkpointer.listed = None  # the question takes time
             index, asked = len(self.session.results), self.session.asked
             question = self.protection.question() if asked is None else asked.question
             self.protection.carry_out(self._answer_to(index, protected.NAME, question))
-        return listed
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
         for item in itertools.islice(items, start, None):

@@ -9,7 +9,6 @@ import copy
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.context import Context, OperationRequest, Plan, bare_context, subject_of
 from codingagent.agent.requests import Requests
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.agent.tried import tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
@@ -28,13 +28,10 @@ from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
-from codingagent.storage import homes, vault_file
+from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.mailbox import is_bare
 from codingagent.workspace import programs, workspace
-
-if TYPE_CHECKING:
-    from codingagent.workspace.git_files import GitListing
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
@@ -153,7 +150,8 @@ class Conversation:
         if answer.lacks_guide and not self.session.lacks_guide:
             self.context.remark(_NO_GUIDE)
         self._begin(taken, answer, skip)
-        self.write_due(self._execute(answer.reply))
+        self._execute(answer.reply)
+        self.write_due()
         return True
 
     def take_call(self, data: bytes) -> None:
@@ -162,7 +160,8 @@ class Conversation:
         assert answer is not None, "it is JSON"
         kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence, ".json")
         self._begin(kept, answer)
-        self.write_due(self._execute(answer.reply))
+        self._execute(answer.reply)
+        self.write_due()
 
     def try_candidate(self, number: int) -> None:
         """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
@@ -196,24 +195,22 @@ class Conversation:
         taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
         self._log.record(taken)
         self._log.sync()
-        self.write_due(self._adopt(taken))
+        self._adopt(taken)
+        self.write_due()
 
-    def _adopt(self, taken: AnswerTaken) -> "GitListing | None":
+    def _adopt(self, taken: AnswerTaken) -> None:
         """Do what is left of the taking of a candidate."""
         began = self.session.candidates[taken.candidate - 1]
         one = tried(self._home, self.session.session_id, began)
         # The results name values that may have been found there first.
-        self.context.secrecy.vault.join(
-            vault_file.vault_file_of(one.home.sessions.folder, self.session).load()
-        )
+        self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
         try:
-            listed = self._execution.adopt(one)
+            self._execution.adopt(one)
         except ApprovalError:
             self._home.sessions.mend_document(self.session)
             raise
         ended = [each for each in one.records if isinstance(each, TurnEnded)][-1]
         self._execution.end(taken.sequence, ended.notes, ended.cut)
-        return listed
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -272,14 +269,11 @@ class Conversation:
         told = answer.reply.files, count, skip, answer.lacks_guide
         self._log.record(AnswerTaken(self.session.sequence, taken, answer.digest, now(), *told))
 
-    def _execute(self, found: Reply) -> "GitListing | None":
-        """Execute all items of the answer that are not done yet, run the check, and end the turn.
-
-        Return what belongs to the workspace now, if known. ApprovalError if nobody can answer a question.
-        """
+    def _execute(self, found: Reply) -> None:
+        """Execute what is not done yet of an answer, run the check, and end the turn; ApprovalError."""
         self.context.workspace.check()
         try:
-            listed = self._execution.perform(found.items)
+            self._execution.perform(found.items)
         except ApprovalError:
             self._home.sessions.mend_document(self.session)
             raise
@@ -287,7 +281,6 @@ class Conversation:
         is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
-        return listed
 
     def changes(self) -> notices.Changes:
         """Return the files that the session's turns changed since its last commit, but for undone turns."""
@@ -318,13 +311,12 @@ class Conversation:
             what = "the failing tests" if has_names else "what your check says"
             self.context.remark(f"request {self.session.sequence} has {what} now: paste this one")
 
-    def write_due(self, listed: "GitListing | None" = None) -> None:
-        """Write the request that is due, if any.
+    def write_due(self) -> None:
+        """Write the request that is due, if any; execute nothing.
 
-        The last turn has no request after it, so its changes are made durable here. Nothing is executed.
-        `listed` is what belongs to the workspace now; None: unknown.
+        The last turn has no request after it, so its changes are made durable here.
         """
-        self.requests.write(listed)
+        self.requests.write()
         if self.session.is_complete:
             self.context.checkpointer.sync()
 
@@ -334,7 +326,7 @@ class Conversation:
 
     def recover(self) -> None:
         """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""
-        mailbox, session, listed = self._mailbox, self.session, None
+        mailbox, session = self._mailbox, self.session
         if session.phase is Phase.AWAITING_ANSWER:
             # An answer may have been moved and not journalled; its new name has its session.
             name = mailbox.find_taken(session.session_id, session.sequence)
@@ -347,11 +339,11 @@ class Conversation:
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
             if self.session.taken is not None and self.session.taken.candidate:
-                listed = self._adopt(self.session.taken)
+                self._adopt(self.session.taken)
             else:
                 self._execution.after_kill()
-                listed = self._execute(self._read_again())
-        self.write_due(listed)
+                self._execute(self._read_again())
+        self.write_due()
 
     def _read_again(self) -> Reply:
         """Return the answer that a kill interrupted, from its file."""

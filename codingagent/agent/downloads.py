@@ -5,6 +5,7 @@ operations. A file that only its name, or its first line, tells is packed under 
 so that what is in the inbox says all, also after a kill. A patch is text, like any other answer.
 """
 
+import contextlib
 import io
 import re
 import shlex
@@ -97,13 +98,8 @@ def _path_of(name: str, data: bytes, files: Files) -> str:
     first = (_text_of(data[:1_000].partition(b"\n")[0]) or "").strip("\ufeff \t\r")
     said = name_in_comment(first, 0, files)
     if said is not None and said.texts[0].rpartition("/")[2] == name:
-        try:
+        with contextlib.suppress(OperationError):  # a path outside: `/app/shop/cart.py`, say
             return files.plain(said.texts[0])
-        except OperationError:  # a path outside: `/app/shop/cart.py`, say
-            parts = said.texts[0].split("/")
-            ends = ("/".join(parts[at:]) for at in range(1, len(parts) - 1))
-            if known := next((end for end in ends if end in files), ""):
-                return known
     if len(fits := files.fits(name)) == 1:
         return fits[0]
     fact = ambiguous(name, fits).fact if fits else f"no file of the workspace is called {paths.shown(name)}"

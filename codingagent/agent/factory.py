@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
 from codingagent.agent.requests import Requests
-from codingagent.agent.secrecy import Secrecy
+from codingagent.agent.secrecy import Secrecy, VaultFile
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model import notices, session_fold
@@ -22,7 +22,7 @@ from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import bubblewrap, diagnosis, memory, select_sandbox
 from codingagent.process.runner import Runner, environment
-from codingagent.storage import clock, vault_file
+from codingagent.storage import clock
 from codingagent.storage.homes import Home, check_apart, keep_terms, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.workspace import git_programs, own_code, programs, real_paths
@@ -33,7 +33,6 @@ _LEFT_OUT_NAMED, _TOOLS_NAMED = 10, 2
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
-    from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.wanted_files import RankedFiles
     from codingagent.prompt.render import Material
@@ -96,11 +95,11 @@ def open_workspace(
 class OpenSession:
     """A session at work: its requests, and its conversation once that is needed."""
 
-    def __init__(self, context: Context, home: Home, recipients: "Recipients | None") -> None:
+    def __init__(self, context: Context, home: Home, *, is_named: bool) -> None:
         self.context = context
         self.requests = Requests(context, home)
         self._home = home
-        self._recipients = recipients
+        self._is_named = is_named
 
     @cached_property
     def conversation(self) -> "Conversation":
@@ -110,7 +109,8 @@ class OpenSession:
         from codingagent.agent.conversation import Conversation
 
         trials = Trials(self.context, self._home, self._in_copy)
-        return Conversation(self.requests, self._home, self._recipients or Recipients(self._home), trials)
+        recipients = Recipients(self._home, self._is_named)
+        return Conversation(self.requests, self._home, recipients, trials)
 
     def _in_copy(self, home: Home, session: Session, place: WorkLayout) -> None:
         """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
@@ -144,12 +144,13 @@ def session_in(
     session: Session,
     settings: Settings,
     person: Person,
-    recipients: "Recipients | None" = None,
     place: WorkLayout | None = None,
+    *,
+    is_named: bool = True,
 ) -> Iterator[OpenSession]:
-    """Yield a session at work and close it at the end. Without `recipients` all answers are its own.
+    """Yield a session at work, in a copy of its workspace if `place` is one; close it at the end.
 
-    `place` is a copy of its workspace, to work in that.
+    If `is_named`, by the person, answers that name no other session are its own.
     """
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
@@ -166,7 +167,7 @@ def session_in(
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         folder = home.sessions.folder / session_id
         texts = ShownTexts(folder / "shown")
-        secrecy = secrecy_for(settings, vault_file.VaultFile(folder))
+        secrecy = secrecy_for(settings, VaultFile(folder))
         stack.callback(secrecy.save)
         stack.enter_context(_hidden_errors(secrecy))
         person = replace(
@@ -186,21 +187,19 @@ def session_in(
             if said := own_code.own_code_in(place.root).remark:
                 free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")
                 context.remark(f"{said}{free}")
-        if session.is_new and all((place.root / name).exists() for name in ("HEAD", "objects", "refs")):
-            context.remark(_BARE)
         if session.is_new and git_for(place.root) is None:
             context.remark(_NO_GIT)
         if session.is_new and not session.is_asking:
             tools = diagnosis.lacking(sandbox, place.root, programs.persons_path())
             for told in [f"{file}: {lacks}" for file, lacks in tools if lacks][:_TOOLS_NAMED]:
                 context.remark(told)
-        yield stack.enter_context(contextlib.closing(OpenSession(context, home, recipients)))
+        yield stack.enter_context(contextlib.closing(OpenSession(context, home, is_named=is_named)))
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
             sandbox.clear_temporary()
 
 
-def secrecy_for(settings: Settings, file: vault_file.VaultFile | None = None) -> Secrecy:
+def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
     """Return what work under these settings hides; the values of variables that commands see are known."""
     secrecy = Secrecy(settings.secrets, file)
     for name in settings.pass_env:
@@ -264,11 +263,6 @@ def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
 _NO_GIT = (
     "git is not installed: nothing can be undone, and you are not asked when a command changes a protected"
     " file"
-)
-
-_BARE = (
-    "the workspace is a bare git repository: answers can change its hooks and its configuration, which"
-    " git runs; work in a clone of it instead"
 )
 
 

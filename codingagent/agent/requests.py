@@ -149,9 +149,11 @@ class Requests:
         told = (session.awaits_words, session.is_answered)
         self.context.person.show(notices.Waiting(session_id, sequence, *where, *told))
 
-    def write(self, listed: "GitListing | None" = None) -> None:
+    def write(self) -> None:
         """Write the request that is due, if any; all that it reports is durable before it appears."""
         secrecy, session, mailbox = self.context.secrecy, self.session, self._home.mailbox
+        checkpointer = self.context.checkpointer
+        listed, checkpointer.listed = checkpointer.listed, None  # later it would be out of date
         if session.phase is not Phase.REQUEST_DUE:
             self._home.sessions.mend_document(session)
             return
@@ -165,7 +167,7 @@ class Requests:
         short = mailbox.short_path(session.session_id, session.sequence)
         if session.sequence > 1:  # for a chat that has seen the earlier requests
             dialect, hidden = self._dialect(), secrecy.session(session)
-            changed = self.context.checkpointer.changed_since_request()
+            changed = checkpointer.changed_since_request()
             brief = render.render_short(hidden, material, self.context.settings, dialect, changed)
             guide = dialect.guide if dialect.guide in brief else "=== PROTOCOL ==="
             brief = in_request(secrecy.seal(brief, guide))
@@ -173,7 +175,7 @@ class Requests:
         # Names that nobody could put back must not leave.
         secrecy.save()
         # Made durable together with everything that they report: nothing of it can be missing later.
-        self.context.checkpointer.sync()
+        checkpointer.sync()
         if brief:
             atomic_write.put_in_place(short)
         atomic_write.put_in_place(path)

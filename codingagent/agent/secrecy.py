@@ -1,4 +1,8 @@
-"""Hide a session's secrets from its chat and its screens."""
+"""Hide a session's secrets from its chat and its screens; keep them readable by its owner only.
+
+The process at work on a session writes `vault.json`, the command `secrets` writes `secrets.json`: neither
+overwrites what the other wrote. What the disk refuses raises WorkError.
+"""
 
 import base64
 import contextlib
@@ -6,18 +10,22 @@ import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from secrets import token_bytes
 from typing import TypeVar
 
+from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from codingagent.errors import OperationError
+from codingagent.errors import OperationError, WorkError, disk_errors
 from codingagent.model import encoding, events, notices, operations, patterns, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
 from codingagent.model.paths import is_glob, shown, unquoted
 from codingagent.model.session_state import Session
 from codingagent.secrets import texts, vault
-from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
+from codingagent.secrets.files import Copies
+from codingagent.storage import atomic_write
+from codingagent.workspace.dirfd import retried
 from codingagent.workspace.workspace import Workspace
 
 _Any = TypeVar("_Any")
@@ -38,6 +46,58 @@ _MEANING = (
 )
 
 
+class _KeptVault(Struct):
+    key: bytes
+    values: list[vault.HiddenValue] = []
+    lines: list[str] = []
+    copies: list[str] = []
+
+
+class VaultFile:
+    """The vault in the folder of a session; all runs of a home have one, in their folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._vault = folder / "vault.json"
+        self._wishes = folder / "secrets.json"
+
+    def load(self) -> vault.Vault:
+        """Return the vault; a new one if there is none."""
+        kept = self._read(self._vault, _KeptVault) or _KeptVault(token_bytes(32))
+        found = vault.Vault(kept.key, kept.values, Copies(kept.lines, kept.copies))
+        found.obey(self.wishes())
+        return found
+
+    def save(self, held: vault.Vault) -> None:
+        if held.is_changed:
+            copies = map(sorted, (held.copies.lines, held.copies.paths))
+            kept = _KeptVault(held.key, [*held.by_name.values()], *copies)
+            atomic_write.write_whole(self._vault, json.encode(kept))
+            held.is_changed = False
+
+    def wishes(self) -> vault.Wishes:
+        return self._read(self._wishes, vault.Wishes) or vault.Wishes()
+
+    def keep_wishes(self, wishes: vault.Wishes) -> None:
+        atomic_write.write_whole(self._wishes, json.encode(wishes))
+
+    @staticmethod
+    def _read(path: Path, kind: type[_Any]) -> _Any | None:
+        if not path.exists():
+            return None
+        try:
+            with disk_errors(f"{path} can't be read"):
+                return json.decode(retried(path.read_bytes) if path.is_file() else b"", type=kind)
+        except DecodeError as fault:
+            raise WorkError(
+                f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"
+            ) from fault
+
+
+def vault_file_of(sessions: Path, session: Session) -> VaultFile:
+    """Return the vault of a session or run; `sessions` is the folder of the home's sessions."""
+    return VaultFile(sessions / ("runs" if session.is_run else session.session_id))
+
+
 class Secrecy:
     """What a session hides, if anything; `mode` is the setting. Without a file nothing is kept."""
 
@@ -49,7 +109,8 @@ class Secrecy:
         self._read: dict[str, object] = {}
         self._told = 0
         """How many secrets the person was told that a request hides."""
-        self.vault = vault.Vault() if self.is_off else new_vault() if file is None else file.load()
+        key = b"" if self.is_off else token_bytes(32)
+        self.vault = vault.Vault(key) if self._file is None else self._file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 

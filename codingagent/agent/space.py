@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from codingagent.agent import batch, factory, placeholders
 from codingagent.agent.context import Context, Person, Resources, context_of
+from codingagent.agent.secrecy import VaultFile
 from codingagent.checkpoints import checkpointer, undo
 from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model import journal_entries, notices, observations, session_fold
@@ -31,7 +32,7 @@ from codingagent.model.settings import OPTION, Settings, Source, resolve
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.storage import atomic_write, clock, homes, vault_file
+from codingagent.storage import atomic_write, clock, homes
 from codingagent.storage.homes import Home
 from codingagent.storage.journal import SessionLog
 from codingagent.workspace import real_paths, workspace
@@ -265,7 +266,7 @@ class Space:
         self._say: Callable[[str], object] | None = None
         self._stack = contextlib.ExitStack()
         self._resources: Resources | None = None
-        file = None if home is None else vault_file.VaultFile(home.runs.folder)
+        file = None if home is None else VaultFile(home.runs.folder)
         # What one run reads, the next one may write back.
         self._secrecy = factory.secrecy_for(settings, file)
         # A run keeps its space alive, not the other way round, so that it can continue. There is only one

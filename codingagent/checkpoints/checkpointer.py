@@ -134,6 +134,8 @@ class Checkpointer:
         self._folders = folders
         self._said: set[str] = set()
         """What undo does not cover, as far as the person was told."""
+        self.listed: GitListing | None = None
+        """What belonged to the workspace after the turn, until something may have changed it: git said it."""
 
     @property
     def written(self) -> set[str]:
@@ -152,16 +154,18 @@ class Checkpointer:
 
     def before(self, held: Collection[str] = ()) -> None:
         """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
+        self.listed = None
         if (found := self._take({*held, *self.written})) is not None:
             self._record(found, before=True)
 
-    def after(self, *, says: bool = True) -> "GitListing | None":
-        """Checkpoint after a turn or at a pause; return the workspace's files, if known."""
+    def after(self, *, says: bool = True) -> None:
+        """Checkpoint after a turn or at a pause; `says`: it is the answer's, and undo may not cover all."""
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
         found = self._take(self.written)
         if found is None:
-            return None
+            return
+        self.listed = found.listed if says else None
         before = session.checkpoints.before
         self._record(found, before=False)
         if before and commands and says:
@@ -175,7 +179,6 @@ class Checkpointer:
             if left:
                 names = named([f"{each.path} ({each.reason})" for each in left])
                 self.show(Remark(f"undo does not cover what commands changed here: {names}"))
-        return found.listed
 
     def unheld(self) -> tuple[LeftOut, ...]:
         """Return what changed in a turn with commands and no checkpoint holds: all, if there is none."""

@@ -23,7 +23,6 @@ _REMEMBERED = 16
 _LOOKS = 5_000
 # How many files a diff or its counts show.
 _SHOWN_FILES = 2_000
-_COUNTED_BYTES = 100_000
 _DIFF_BYTES = 2_000_000
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
@@ -150,27 +149,14 @@ class Reader:
 
     def counts(self, old: str, new: str) -> dict[str, tuple[int, int]]:
         """Return how many lines were added and removed, by path; binary and huge files are left out."""
-        return dict(self.counts_of([(old, new)], _DIFF_BYTES)).get(new, {})
-
-    def counts_of(
-        self, pairs: Iterable[tuple[str, str]], limit_bytes: int = _COUNTED_BYTES
-    ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
-        """Yield the same for pairs of checkpoints, each with the newer one, without larger files."""
-        words = ["-c", f"core.bigFileThreshold={limit_bytes}", "diff-tree", "-r", "-z", "--stdin"]
-        words += ["--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]
-        words += [f"--relative={FILES}", "--ignore-submodules=all"]
-        asked = "".join(f"{new} {old}\n" for old, new in pairs)
-        told = self._store.git(*words, data=asked.encode()) if asked else b""
-        newer = ""
+        words = ["-c", f"core.bigFileThreshold={_DIFF_BYTES}", "diff-tree", "-r", "-z", "--numstat"]
+        words += ["--no-renames", "--no-ext-diff", "--no-textconv", f"--relative={FILES}"]
         counts: dict[str, tuple[int, int]] = {}
-        for part in (*names_of(told), ""):
-            more, _, rest = part.partition("\t")
-            if not rest:
-                yield newer, counts
-                newer, counts = part.strip(), {}
-            elif more != "-":
-                less, _, path = rest.partition("\t")
+        for part in names_of(self._store.git(*words, "--ignore-submodules=all", old, new)):
+            more, less, path = part.split("\t", 2)
+            if more != "-":
                 counts[path] = (int(more), int(less))
+        return counts
 
     def _compared_by_git(
         self, old: str, new: str, changes: Collection[Change], limit_bytes: int

@@ -326,16 +326,8 @@ class Snapshot(Struct):
             by_kind = {bool(mode & 0o100): mode for mode, _ in reversed(common)}
             usual = by_kind.get(False, usual[0]), by_kind.get(True, usual[1])
         unusual = {path: state for path, state in files.items() if state.mode not in usual}
-        if self.notes.unusual:
-            # What a file or a folder took the place of is gone.
-            there = [path for path, state in self.changes.items() if state]
-            above = {each for path in there for each in with_folders(path)}
-            below = {f"{path}/" for path in there}
-            unusual |= {
-                path: state
-                for path, state in self.notes.unusual.items()
-                if not (path in self.changes or f"{path}/" in above) and below.isdisjoint(with_folders(path))
-            }
+        old = self.notes.unusual.items()
+        unusual |= {path: state for path, state in old if path not in self.changes}
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**self.notes.held, **self.held_blobs}
         notes = Notes(usual, unusual, left, (*self.tracked,), held)

@@ -13,9 +13,9 @@ from typing import TextIO
 
 from msgspec import Struct
 
-from codingagent.cli.stdio import can_show_marks, is_seen
+from codingagent.cli.stdio import can_show_marks, is_terminal
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, plural
+from codingagent.model.plain_text import estimated
 
 Span = tuple[str, str]
 Line = Sequence[Span]
@@ -56,7 +56,7 @@ PIPE = Look()
 
 
 def look_of(stream: TextIO) -> Look:
-    if not is_seen(stream):
+    if not is_terminal(stream):
         return PIPE
     # A terminal that does not know its size reports 0; shutil then returns 80.
     width = max(shutil.get_terminal_size().columns, 10)
@@ -188,14 +188,7 @@ def ago(at: str, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if seconds < _MINUTE:
         return "just now"
-    if seconds < _HOUR:
-        return f"{int(seconds // _MINUTE)} min ago"
-    if seconds < _DAY:
-        return f"{int(seconds // _HOUR)} h ago"
-    days = int(seconds // _DAY)
-    if days < 7:
-        return f"{days} {plural(days, 'day')} ago"
-    return f"{moment.astimezone(now.tzinfo):%Y-%m-%d}"
+    return f"{duration(seconds)} ago" if seconds < 7 * _DAY else f"{moment.astimezone(now.tzinfo):%Y-%m-%d}"
 
 
 def clock(at: str, now: datetime) -> str:
@@ -215,4 +208,4 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 2 * _HOUR:
         return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.0f} h"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"

@@ -64,14 +64,9 @@ def be_utf8(stream: TextIO) -> None:
         stream.reconfigure(encoding="utf-8", newline="\n")
 
 
-def is_seen(stream: TextIO) -> bool:
-    """Return whether a person sees the stream, or FORCE_COLOR says so."""
-    return is_terminal(stream) or bool(os.environ.get("FORCE_COLOR"))
-
-
 def is_living(stream: TextIO) -> bool:
     """Return whether the stream is a terminal that can move its cursor."""
-    return is_seen(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
+    return is_terminal(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def can_show_marks(stream: TextIO) -> bool:

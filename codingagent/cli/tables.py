@@ -101,9 +101,6 @@ def show_egress(session_id: str, records: Iterable[entries.Record], *, json: boo
         )
 
 
-Counts = Mapping[str, tuple[int, int]]
-"""The number of added and removed lines, by path."""
-
 Told = Iterable[tuple[entries.Record, Session]]
 """Records, each with the state after it."""
 
@@ -127,13 +124,13 @@ _OF_THE_PERSON = (
 _BACKTICKS = patterns.lazy_pattern("`*")
 
 
-def show_as_markdown(session: Session, told: Told, counts: Mapping[int, Counts]) -> None:
+def show_as_markdown(session: Session, told: Told) -> None:
     """Print what a session did as Markdown, for a pull request or a colleague: all of it in one code block.
 
     So no link, image, tag or name of a person comes from what anyone said or ran.
     """
     theirs = (each for each in told if not isinstance(each[0], _OF_THE_PERSON))
-    lines = laid_out(_history(theirs, counts, None, layout.PIPE, layout.local_now()), layout.PIPE)
+    lines = laid_out(_history(theirs, None, layout.PIPE, layout.local_now()), layout.PIPE)
     task = f"{session.name}\n" * bool(session.name) + on_screen(session.task).strip()
     text = f"{task}\n{layout.plain_lines(lines)}"
     mark = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text))))
@@ -141,9 +138,7 @@ def show_as_markdown(session: Session, told: Told, counts: Mapping[int, Counts])
     sys.stdout.write(f"{mark}text\n{text.strip()}\n{mark}\n")
 
 
-def show_session(
-    session: Session, told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox", early: int
-) -> None:
+def show_session(session: Session, told: Told, mailbox: "Mailbox", early: int) -> None:
     """Print a session's turns, results and changed files, and how to continue; `early` ones are left out."""
     look, now = look_of(sys.stdout), layout.local_now()
     what, turn = ("run", "") if session.is_run else ("session", f", turn {session.sequence}")
@@ -156,14 +151,11 @@ def show_session(
     if early:
         said = f"the first {early:,} operations that did well are only counted: `codingagent log` tells them"
         head.append(([(runnable(said), "dim")], 2))
-    parts = _history(told, counts, mailbox, look, now), _way_on(session, requests, look, now)
+    parts = _history(told, mailbox, look, now), _way_on(session, requests, look, now)
     show_lines(laid_out(chain(head, *parts), look))
 
 
-def _history(
-    told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox | None", look: Look, now: datetime
-) -> Iterator[Hung]:
-    began_at = ""
+def _history(told: Told, mailbox: "Mailbox | None", look: Look, now: datetime) -> Iterator[Hung]:
     for record, session in told:
         lines = [*lines_of(record, session, mailbox, look)]
         if isinstance(record, _HEADINGS):
@@ -171,18 +163,9 @@ def _history(
             (head, indent), *lines = lines
             yield [], 0
             yield [*head, (f"  {when.replace('T', ' ')}", "dim")], indent
-        if isinstance(record, entries.AnswerTaken | entries.RunStarted):
-            began_at = record.at
-        elif isinstance(record, entries.TurnEnded):
-            seconds = datetime.fromisoformat(record.at) - datetime.fromisoformat(began_at)
-            (head, indent), *lines = lines
-            took = layout.duration(max(seconds.total_seconds(), 0))
-            yield [*head, (f", {took}", "dim")], indent
-            changed = counts.get(record.sequence, {})
-            lines_by = {path: f" {layout.counted(*count, look)}" for path, count in changed.items()}
-            named = dict.fromkeys((*record.changed, *changed))
-            if said := ", ".join(path + lines_by.get(path, "") for path in named):
-                yield [("  files changed: ", "dim"), (said, "")], 4
+        if isinstance(record, entries.TurnEnded) and record.changed:
+            yield lines.pop(0)
+            yield [("  files changed: ", "dim"), (", ".join(record.changed), "")], 4
         yield from lines
 
 

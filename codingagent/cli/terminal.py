@@ -5,9 +5,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar, get_args
 
 from rich.console import Console as RichConsole
 from rich.status import Status
@@ -35,7 +36,8 @@ _SHOW_THEM = "  Send them? [y]es, [n]o: "
 _PROMPTS = {operations.Kind.FILES_CHANGED: _KEEP_IT, operations.Kind.READ_FILE: _SHOW_THEM}
 # Longer lines of prose are hard to read.
 _PAGE_CELLS = 100
-_DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
+_DECISIONS: Mapping[str, Decision] = {word: each for each in get_args(Decision) for word in (each, each[0])}
+_T = TypeVar("_T")
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 _LINE_CHARACTERS = 1_000
@@ -161,10 +163,7 @@ class Console(Lines):
         return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere.
-
-        KeyboardInterrupt also at the end of input, which is not an answer.
-        """
+        """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere."""
         super().ask(asked, session, elsewhere)
         if self._fault is not None or not self._can_ask:
             return None
@@ -172,12 +171,8 @@ class Console(Lines):
             if elsewhere():
                 return None
             time.sleep(_LOOK_ELSEWHERE_S)
-        try:
-            with self._keyboard() as keys:
-                prompt = _PROMPTS.get(asked.question.kind, _DO_IT)
-                return self._ask(keys, prompt, elsewhere)
-        except EOFError:
-            raise KeyboardInterrupt from None
+        with self._keyboard() as keys:
+            return self._ask(keys, _PROMPTS.get(asked.question.kind, _DO_IT), elsewhere)
 
     def keyboard(self) -> AbstractContextManager[Keyboard] | None:
         return self._keyboard() if self._can_ask and self._fault is None else None
@@ -204,25 +199,30 @@ class Console(Lines):
     def _ask(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere) -> Answer | None:
         if keys.discard():
             self._say(("  what was typed before this question was discarded", "dim"))
-        while True:
-            found = self._line(keys, prompt, elsewhere)
-            if found is None:
-                self._rich.print()
-                return None
-            said = as_typed(found)
-            decision = next((each for each in _DECISIONS if said in (each, each[0])), None)
-            if decision is not None:
-                break
-            keys.discard(settles=True)
-        reason = ""
-        if decision == "no" and prompt != _SHOW_THEM:
-            with contextlib.suppress(EOFError):
-                why = "  Reason for the model (Enter for none): "
-                reason = (self._line(keys, why) or "").strip()
+        decision = self._meant(keys, prompt, _DECISIONS, elsewhere)
+        if decision is None:
+            self._rich.print()
+            return None
+        why = "  Reason for the model (Enter for none): "
+        asks_why = decision == "no" and prompt != _SHOW_THEM
+        reason = (self._line(keys, why) or "").strip() if asks_why else ""
         return Answer(decision, reason=reason, how="terminal")
 
-    def _line(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere = lambda: False) -> str | None:
-        """Return what is typed after a prompt; None if an answer from elsewhere came first."""
+    def _meant(
+        self, keys: Keyboard, prompt: str, meanings: Mapping[str, _T], elsewhere: ui.Elsewhere = bool
+    ) -> _T | None:
+        """Ask until one of these words is typed, and return what it means; None if it came from elsewhere."""
+        while (found := self._line(keys, prompt, elsewhere)) is not None:
+            if (said := as_typed(found)) in meanings:
+                return meanings[said]
+            keys.discard(settles=True)
+        return None
+
+    def _line(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere = bool) -> str | None:
+        """Return what is typed after a prompt; None if an answer from elsewhere came first.
+
+        KeyboardInterrupt also at the end of input, which is not an answer.
+        """
         while True:
             keys.discard()
             try:
@@ -231,13 +231,12 @@ class Console(Lines):
                 self._say(("  pasted text is ignored: type the answer", "warn"))
             except (KeyboardInterrupt, EOFError):
                 self._rich.print()
-                raise
+                raise KeyboardInterrupt from None
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these, by its number; None if nobody can answer.
 
-        One that begins with `yes:` or `no:` also by that word, or its first letter. KeyboardInterrupt also at
-        the end of input, which is not an answer.
+        One that begins with `yes:` or `no:` also by that word, or its first letter.
         """
         if self._fault is not None or not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None
@@ -250,14 +249,8 @@ class Console(Lines):
         for number, choice in enumerate(choices):
             if (word := choice.partition(":")[0]) in ("yes", "no"):
                 meant |= {word: number, word[0]: number}
-        said = ""
-        try:
-            with self._keyboard() as keys:
-                while said not in meant:
-                    said = as_typed(self._line(keys, prompt) or "")
-        except EOFError:
-            raise KeyboardInterrupt from None
-        return meant[said]
+        with self._keyboard() as keys:
+            return self._meant(keys, prompt, meant)
 
     def copied(self, sequence: int, done: str, if_not: str) -> None:
         if self._keys is None:
@@ -370,8 +363,6 @@ class Console(Lines):
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
-        if not is_terminal(sys.stdout):
-            return  # colours were forced in a pipe; a spinner would only fill it
         sign = self._sign = _Sign(what, limit_s, count)
 
         def appear() -> None:

@@ -47,19 +47,16 @@ def check_no_edits(operation: CreateFile, old: str | None) -> None:
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.arrival is None or operation.unchecked:
         return
-    is_prose = file_kinds.is_prose(path)
-    if not edit_markers.has_edits(text, is_prose=is_prose):
-        return
-    lines = text.split("\n")
+    is_prose, lines = file_kinds.is_prose(path), text.split("\n")
     found = edit_markers.find_edits(lines, is_prose=is_prose)
+    if not found or (old is None and is_prose):
+        return
     inside = {at for edit in found for at in range(edit.start, edit.end)}
     if any(line.strip() for at, line in enumerate(lines) if at not in inside) and (
         old is None
         or syntax_check.parses(path, text) is True
-        or edit_markers.has_edits(old, is_prose=is_prose)
+        or edit_markers.find_edits(old.split("\n"), is_prose=is_prose)
     ):
-        return
-    if old is None and is_prose:
         return
     marker = shown(lines[found[0].start].strip()[:40])
     raise OperationError(

@@ -528,19 +528,14 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
     Such a body is meant letter by letter, but these letters can no longer be known. In entities
     even markers of edits are damage: no file but markup holds them so.
     """
-    if any(row.damage in way and row.trace.search(body) for row in ROWS) or (
-        Damage.ANGLES in way and chat_damage.ENTITY.search(body)
-    ):
-        raise OperationError(
-            "The chat damaged the tags of this answer, and the body has the same damage: nothing was done",
-            advice="; send this block again in a code block",
-        )
-    if not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
-        raise OperationError(
-            f"The {name} body has SEARCH/REPLACE markers in HTML entities, which looks like damage by"
-            " the chat: nothing was done",
-            advice="; send this block again in a code block",
-        )
+    is_damaged = any(row.damage in way and row.trace.search(body) for row in ROWS)
+    if is_damaged or (Damage.ANGLES in way and chat_damage.ENTITY.search(body)):
+        fact = "The chat damaged the tags of this answer, and the body has the same damage"
+    elif not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
+        fact = f"The {name} body has SEARCH/REPLACE markers in HTML entities, as by damage of the chat"
+    else:
+        return
+    raise OperationError(f"{fact}: nothing was done", advice="; send this block again in a code block")
 
 
 def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:

@@ -96,10 +96,6 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
     return tuple(found)
 
 
-def has_edits(text: str, *, is_prose: bool = False) -> bool:
-    return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
-
-
 def _is_sign(line: str) -> bool:
     """Return whether a line begins as a marker does; that is cheap to see."""
     return line.lstrip(" \t").startswith(("<", ">", "=", "-", "+", "&", "\\"))

@@ -8,7 +8,6 @@ refused: it may be meant.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,10 +73,7 @@ class Place(Struct, frozen=True):
     change: Callable[[str], str] = str
 
 
-P = TypeVar("P", bound=Place)
-
-
-def only(lines: list[str], label: str, places: list[P], advice: str = _MORE_LINES) -> P:
+def only(lines: list[str], label: str, places: list[Place], advice: str = _MORE_LINES) -> Place:
     """Return the one place of something; refuse several, with the first of them shown."""
     if len(places) == 1:
         return places[0]

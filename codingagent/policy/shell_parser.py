@@ -380,18 +380,12 @@ class _Reader:
                 if escaped != "\n":
                     out += escaped if not quoted or escaped in '$`"\\' else here + escaped
                 self._at += 2
-            elif here in "$`" and self._expansion(quoted or is_body):
+            elif here in "$`<>" and self._expansion(quoted or is_body):
                 head = out if head is None else head
                 out += self._text[begin : self._at]
                 behind = len(out)
             elif here in ends and quoted == begins_quoted:
-                if self._here(2) not in ("<(", ">("):
-                    break
-                self._at += 2
-                self._list(")")
-                head = out if head is None else head
-                out += self._text[begin : self._at]
-                behind = len(out)
+                break
             elif here == '"' and not is_body:
                 quoted = not quoted
                 self._at += 1
@@ -431,6 +425,9 @@ class _Reader:
             self._at += 2
             self._word("}", begins_quoted=quoted)
             self._at += 1
+        elif not quoted and self._here(2) in ("<(", ">("):
+            self._at += 2
+            self._list(")")
         else:
             return self._passes(_PARAMETER) is not None
         return True

@@ -202,7 +202,8 @@ class Reading:
     def _read(self) -> None:
         while self._selector.get_map():
             left = max(self._give_up_at - time.monotonic(), 0)
-            for key, _ in self._selector.select(min(left, _LOOK_UP_S)):
+            ready = self._selector.select(min(left, _LOOK_UP_S))
+            for key, _ in ready:
                 if key.fileobj is self._control:
                     self._read_report()
                 elif chunk := key.fileobj.read(CHUNK_BYTES):  # type: ignore[union-attr]
@@ -213,8 +214,10 @@ class Reading:
             if is_flooded and not self._was_flooded:
                 self._was_flooded = True
                 self._end()
-            if time.monotonic() >= self._give_up_at:
-                self.is_overdue = self._control in self._selector.get_map()
+            waits = self._control in self._selector.get_map()
+            # What is there already is read to its end, however slow the screen is.
+            if time.monotonic() >= self._give_up_at and (waits or is_flooded or not ready):
+                self.is_overdue = waits
                 return
 
     def _read_report(self) -> None:

@@ -30,6 +30,9 @@ Variables = Mapping[str, str]
 # How often to look whether the command is to be ended.
 _LOOK_UP_S = 0.2
 
+# How long to wait for what was printed last: a process that is no part of the command may keep its pipes.
+_COPY_PATIENCE_S = 1.0
+
 # A command of a line: what may come before its name, the name, and all up to the next command.
 _COMMAND = re.compile(
     r"""(?P<before>(?:[\s@(]|else\b|for\s.+?\sdo\b|if(?:\s+/i)?(?:\s+not)?\s+(?:
@@ -51,10 +54,8 @@ class Job(Protocol):
     process: "subprocess.Popen[bytes]"
 
     def end(self) -> int:
-        """End everything in it; return how many processes that were."""
+        """End everything in it, for good; return how many processes that were."""
         ...
-
-    def close(self) -> None: ...
 
 
 def system_program(name: str) -> str:
@@ -145,18 +146,22 @@ def start(
 
 def guarded(job: Job, control: socket.socket, timeout_s: float | None) -> list[RawIOBase]:
     """Guard a command as the supervisor does, in a thread that reports on `control`; return its outputs."""
-    threading.Thread(target=_guard, args=(job, control, timeout_s), daemon=True).start()
-    outputs = list[RawIOBase]()
+    outputs, copying = list[RawIOBase](), list[threading.Thread]()
     for pipe in (job.process.stdout, job.process.stderr):
         if pipe is not None:  # only of sockets can Windows tell which has something to read
             ours, theirs = socket.socketpair()
-            threading.Thread(target=_copy, args=(pipe, theirs), daemon=True).start()
+            copying.append(threading.Thread(target=_copy, args=(pipe, theirs), daemon=True))
             with ours:
                 outputs.append(ours.makefile("rb", 0))
+    guard = threading.Thread(target=_guard, args=(job, control, timeout_s, copying), daemon=True)
+    for thread in (*copying, guard):
+        thread.start()
     return outputs
 
 
-def _guard(job: Job, control: socket.socket, timeout_s: float | None) -> None:
+def _guard(
+    job: Job, control: socket.socket, timeout_s: float | None, copying: list[threading.Thread]
+) -> None:
     started = time.monotonic()
     report = {"ended_by": "itself", "has_begun": True, "alive": 0}
     while job.process.poll() is None:
@@ -173,7 +178,8 @@ def _guard(job: Job, control: socket.socket, timeout_s: float | None) -> None:
     # Also what the command left running, which may hold the pipes open.
     report["stopped"] = job.end() * is_over
     report["code"] = job.process.wait()
-    job.close()
+    for thread in copying:
+        thread.join(_COPY_PATIENCE_S)
     with control, contextlib.suppress(OSError):  # nobody may listen any more
         control.sendall(f"{report!r}\n".encode())
 
@@ -243,10 +249,8 @@ if sys.platform == "win32":
                     break
                 time.sleep(0.01)  # the console's own process ends a moment after the command
             self._kernel.TerminateJobObject(self._handle, 1)
-            return active
-
-        def close(self) -> None:
             self._kernel.CloseHandle(self._handle)
+            return active
 
         @staticmethod
         def _check(done: int) -> None:
@@ -272,7 +276,7 @@ def _started(line: str, folder: str, variables: Variables, memory_bytes: int | N
             job.take(process)
         except OSError:
             process.kill()
-            job.close()
+            job.end()
             raise
         return job
     raise NotImplementedError

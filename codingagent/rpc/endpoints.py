@@ -192,17 +192,7 @@ if sys.platform != "win32":
             with disk_errors(f"{path} can't be listened on", UsageError):
                 _make_way(path)
             listening = socket.socket(socket.AF_UNIX)
-            # For its owner alone from its first moment. On Linux the file gets the socket's own mode; the
-            # umask is of the whole process: another thread would make its files with it.
-            if sys.platform == "linux":
-                os.fchmod(listening.fileno(), 0o600)
-                _bind(listening, path, endpoint)
-            else:
-                before = os.umask(0o177)
-                try:
-                    _bind(listening, path, endpoint)
-                finally:
-                    os.umask(before)
+            _bind(listening, path, endpoint)
             return Listener(listening, endpoint)
 
     @contextlib.contextmanager
@@ -257,6 +247,8 @@ def _loopback(endpoint: Tcp) -> str:
 def _bind(listening: socket.socket, address: str | tuple[object, int], endpoint: Listenable) -> None:
     try:
         listening.bind(address)
+        if isinstance(address, str):
+            os.chmod(address, 0o600)  # nobody can connect before it listens
         listening.listen(WAITING)
         listening.setblocking(False)
     except (OSError, OverflowError) as fault:

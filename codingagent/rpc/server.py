@@ -5,7 +5,6 @@ The loop calls a Protocol: streams would make a round trip half as long again.
 
 import asyncio
 import contextlib
-import ctypes
 import hmac
 import os
 import select
@@ -31,8 +30,6 @@ BACKLOG_BYTES = 4 * 2**20
 # Connections that have not shown the token, of which the owner's is one for a moment, and the longest line
 # that each may send.
 _STRANGERS, _HEAD_BYTES = 64, 256
-# Answers are written in pieces of at most this size: what has to wait is copied.
-_PIECE_BYTES = 2**18
 # How often it is checked whether the client of a running call is gone.
 _LOOK_EVERY_S = 0.05
 # The server ends this soon, whatever the methods do: the end of the process ends them.
@@ -107,10 +104,6 @@ class Server:
     async def _serve(self, place: Listener | StandardStreams, ready: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, of: self.log("%s: %s", of["message"], of.get("exception")))
-        # glibc keeps memory for the pieces that the loop receives, and gives back that of long answers. By
-        # itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
-        with contextlib.suppress(AttributeError, OSError, TypeError):
-            ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
         stopping = asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         if self._is_stopped:
@@ -252,9 +245,6 @@ class Connection(asyncio.Protocol):
                 self._call = asyncio.get_running_loop().create_task(self._answer(message))
             elif answers := [a for each in message.requests if (a := self._quick(each))]:
                 out += b"[%b]\n" % b",".join(answers) if message.is_batch else answers[0] + b"\n"
-            if len(out) > _PIECE_BYTES:
-                self._transport.write(bytes(out))
-                out.clear()
         if out:
             self._transport.write(bytes(out))
         if self._call is not None or not self._can_write.is_set():
@@ -337,7 +327,7 @@ class Connection(asyncio.Protocol):
         mark = b"["
         for request in message.requests:
             if not self._is_over and (data := await self._slow(request)):
-                await self._write(*((mark, data) if message.is_batch else (data, b"\n")))
+                await self._write(mark + data if message.is_batch else data + b"\n")
                 mark = b","
         if message.is_batch and mark == b",":
             await self._write(b"]\n")
@@ -372,14 +362,10 @@ class Connection(asyncio.Protocol):
         except OSError as fault:
             return not isinstance(fault, BlockingIOError)
 
-    async def _write(self, *parts: bytes) -> None:
-        if sum(map(len, parts)) <= _PIECE_BYTES:
-            parts = (b"".join(parts),)
-        for part in parts:
-            for start in range(0, len(part), _PIECE_BYTES):
-                await self._can_write.wait()
-                if not self._is_over:
-                    self._transport.write(memoryview(part)[start : start + _PIECE_BYTES])
+    async def _write(self, data: bytes) -> None:
+        await self._can_write.wait()
+        if not self._is_over:
+            self._transport.write(data)
 
 
 class _Thread:

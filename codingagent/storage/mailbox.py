@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -179,8 +180,7 @@ class Mailbox:
         atomic_write.write_whole(part, data)
         name = self._move(part, self.inbox, stem, ".zip")
         for each in names:
-            with disk_errors(f"{each} can't be removed from the inbox"):
-                (self.inbox / each).unlink()
+            self.remove(each)
         return name
 
     def bring_back(self, path: Path) -> str:
@@ -205,11 +205,9 @@ class Mailbox:
         with disk_errors(f"{source} can't be moved to {folder}"):
             folder.mkdir(exist_ok=True)
             stem = stem[:_STEM_LIMIT]
-            name = f"{stem}{suffix}"
-            number = 2
-            while os.path.lexists(folder / name):
-                name = f"{stem}_{number}{suffix}"
-                number += 1
+            numbers = itertools.chain([""], (f"_{number}" for number in itertools.count(2)))
+            names = (f"{stem}{number}{suffix}" for number in numbers)
+            name = next(each for each in names if not os.path.lexists(folder / each))
             retried(lambda: os.rename(source, folder / name))
         return name
 

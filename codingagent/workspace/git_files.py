@@ -33,8 +33,6 @@ _PATIENCE_S = 0.5
 # git reads a thousand commits of a large repository in a fraction of this time.
 _HISTORY_S = 3.0
 _COMMIT = lazy_pattern(r"[0-9a-f]{40}")
-# As `git init` would write it, and nothing else.
-_BARE = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 # Between two looks whether git waits for a pipe.
 _SHORT_S = 0.0005
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
@@ -305,15 +303,13 @@ def history(root: Path, git: Git) -> list[PastCommit]:
     git reads the objects alone, with an empty directory of ours: no configuration, hook, attribute or remote
     of the repository takes effect.
     """
-    with repository_of(root) as found, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+    with _directory(git, root, looks_above=True) as (directory, found):
         head = found.head() if found else ""
         if found is None or not _COMMIT.fullmatch(head):
             return []
+        directory.make(None)
         top = root.parents[len(found.names) - 1] if found.names else root
-        own, common = Path(name), top / found.common
-        (own / "refs").mkdir()
-        (own / "config").write_text(_BARE, "ascii")
-        (own / "HEAD").write_text(f"{head}\n", "ascii")
+        own, common = directory.path, top / found.common
         variables = own_variables(own, own) | {
             **ALONE,
             "GIT_OBJECT_DIRECTORY": os.fspath(common / "objects"),

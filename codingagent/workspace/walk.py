@@ -64,7 +64,6 @@ class PlainRules:
     def __init__(self) -> None:
         self.is_cut = False
         """Not all patterns were taken: there were too many."""
-        self.has_negated = False
         # Of each pattern: its folder, what fits each name below (`**` any number), and the two marks.
         self._rules: list[tuple[str, list[str], bool, bool]] = []
         self._folders: dict[str, bool] = {}
@@ -86,9 +85,7 @@ class PlainRules:
                 return
             if "/" not in plain:
                 names.insert(0, ANY_FOLDERS)
-            is_negated = line.startswith("!")
-            self._rules.append((folder, names, is_negated, pattern.endswith("/")))
-            self.has_negated = self.has_negated or is_negated
+            self._rules.append((folder, names, line.startswith("!"), pattern.endswith("/")))
 
     def decides(self, path: str, *, is_folder: bool = False) -> bool | None:
         """Return whether a path is ignored, by itself or with a folder; None if no pattern says."""
@@ -195,7 +192,7 @@ class ListingWalk(Struct):
         return found
 
     def _without_own(self, root: Folder, path: Path, names: list[str], ignored: list[str]) -> list[str]:
-        """Apply our own ignore files, whose rules hold for tracked files too and win over git's."""
+        """Apply our own ignore files, whose rules hold for tracked files too; they bring nothing back."""
         rules = PlainRules()
         parted = (name.rpartition("/") for name in (*names, *ignored))
         prefixes = {folder + slash for folder, slash, last in parted if last == OWN_IGNORE_FILE}
@@ -203,12 +200,7 @@ class ListingWalk(Struct):
             self._add(rules, folder, prefix, OWN_IGNORE_FILE)
         out = {name for name in names if rules.decides(name)}
         self._count(path, out)
-        back = [each for name in ignored if rules.has_negated for each in _inside(path, name)]
-        back = [name for name in back if rules.decides(name) is False]
-        for name in back:
-            with contextlib.suppress(OSError):
-                self.uncount(os.lstat(path / name).st_size)
-        return [name for name in names if name not in out] + back
+        return [name for name in names if name not in out]
 
     def _add(self, rules: PlainRules, folder: Folder, prefix: str, name: str) -> None:
         place, data = Position(folder, name), b""

@@ -23,10 +23,10 @@ def at(**past: float) -> str:
         ({"seconds": 5}, "just now"),
         ({"seconds": -5}, "just now"),  # another machine's clock
         ({"minutes": 3}, "3 min ago"),
-        ({"minutes": 59.9}, "59 min ago"),
+        ({"minutes": 59.9}, "60 min ago"),
         ({"hours": 2}, "2 h ago"),
-        ({"days": 1}, "1 day ago"),
-        ({"days": 6.9}, "6 days ago"),
+        ({"days": 1}, "24 h ago"),
+        ({"days": 6.9}, "7 days ago"),
         ({"days": 7}, "2026-03-03"),
     ],
 )

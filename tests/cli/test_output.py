@@ -372,8 +372,8 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "answer 1: 2 operations, kept as SESSION__seq0001.txt  12:00\n"
         "  ✓ cart.py, line 4\n"
         "  ✗ echo hello; exit 3  exit code 3, 0.1 s\n"
-        "Turn 1: 1 ok, 1 failed, 1 file changed, 0.1 s\n"
-        "  files changed: cart.py +1 −1\n"
+        "Turn 1: 1 ok, 1 failed, 1 file changed\n"
+        "  files changed: cart.py\n"
         "\n"
         "answer 2: 1 operation, kept as SESSION__seq0002.txt  12:00\n"
         "? Approve CREATE_FILE .envrc?\n"
@@ -382,7 +382,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "  \"always\" covers: changes of '.envrc'\n"
         "op-1: you said no (`codingagent deny`): not here\n"
         "  ✗ CREATE_FILE: DENIED '.envrc': you said no: not here\n"
-        "Turn 2: 1 failed, 0.1 s\n"
+        "Turn 2: 1 failed\n"
         "\n"
         "Undid turn 1: restored cart.py  12:00\n"
         "\n"
@@ -393,7 +393,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
     )
     in_pipe = piped(told, "show")
     assert "  ok     cart.py, line 4\n" in in_pipe
-    assert "  files changed: cart.py +1 -1\n" in in_pipe
+    assert "  files changed: cart.py\n" in in_pipe
     (document,) = map(json.loads, piped(told, "show", "--json").splitlines())
     ended = [each for each in document["records"] if each["kind"] == "turn_ended"]
     assert [each["changed"] for each in ended] == [["cart.py"], []]
@@ -470,17 +470,6 @@ def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, co
     assert shown.raw.rfind(HIDDEN) < shown.raw.rfind(SHOWN)
 
 
-def test_colours_can_be_forced_into_a_pipe(waiting: Path) -> None:
-    """As rich does it: for `less -R`; what moves stays away."""
-    forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
-    assert "\x1b[36mwaiting for answer" in piped(waiting, "list", variables=forced)
-    drop(waiting, EDIT)
-    text = piped(waiting, "resume", "--once", variables=forced)
-    assert "\x1b[32m      +        result" in text
-    assert HIDDEN not in text
-    assert "\x1b" not in piped(waiting, "list")
-
-
 def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> None:
     """Its size, the tokens as an estimate; how much of the budget it takes where that is nearly all."""
     words = ["--home", str(waiting), "copy"]
@@ -540,9 +529,9 @@ def test_doctor_tells_of_settings_that_can_not_be_used(waiting: Path) -> None:
 @pytest.mark.deep
 def test_doctor_says_which_characters_the_terminal_can_show(waiting: Path) -> None:
     text = seen(waiting, "doctor", columns=100).text
-    assert "✓ encoding   utf-8 on the screen\n" in text
+    assert "✓ encoding: utf-8 on the screen\n" in text
     text = seen(waiting, "doctor", columns=100, kind="ascii").text
-    assert "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+    assert "note          encoding: ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
 
 
 def test_what_the_model_is_to_do_is_not_on_the_persons_screen(

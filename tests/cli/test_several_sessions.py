@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import holding
 from tests.cli.test_cli import DONE, drop, run
 from tests.helpers import HANG_S, wait_until
@@ -98,7 +97,7 @@ def test_resume_without_a_name_leaves_an_answer_to_another_session(
 def test_an_answer_that_names_none_of_several_needs_a_name(
     sessions: Sessions, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, inbox: elsewhere than on a terminal it is one line and exit status 2."""
+    """Design, inbox: nobody guesses; it is one line and exit status 2."""
     drop(sessions.home, creating("a.txt"))
     assert run(sessions.home, "resume", "--once") == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -114,19 +113,6 @@ def test_an_answer_that_names_none_of_several_needs_a_name(
     drop(sessions.home, creating("b.txt"))
     assert run(sessions.home, "resume", "--once") == 0
     assert sessions.made == ["a.txt", "b.txt"]
-
-
-def test_on_a_terminal_it_is_asked_which_session_an_answer_is_for(sessions: Sessions) -> None:
-    drop(sessions.home, creating("a.txt"))
-    words = ["--home", str(sessions.home), "resume", "--once"]
-    shown = on_terminal(words, answers=[("number: ", "7\n"), ("number: ", "2\n")])
-    assert f" resume {sessions.early}` takes it" in " ".join(shown.text.split())
-    assert shown.status == 0
-    assert f"1  {sessions.late} (the late task), request 1" in shown.text
-    assert f"2  {sessions.early} (the early task), request 1" in shown.text
-    assert sessions.made == []
-    assert run(sessions.home, "resume", sessions.early, "--once") == 0
-    assert (sessions.sequence(sessions.early), sessions.sequence(sessions.late)) == (2, 1)
 
 
 def test_who_waits_leaves_an_answer_to_another_session(sessions: Sessions) -> None:

@@ -1,14 +1,18 @@
 """Clients of the official SDK, each with a server of ours in a process of its own."""
 
 import asyncio
-import os
-import sys
-from collections.abc import Awaitable, Callable
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult, ElicitResult, TextContent
+import anyio
+from mcp import Client
+from mcp.shared.message import SessionMessage
+from mcp_types import CallToolResult, ElicitResult, TextContent, jsonrpc_message_adapter
+
+from tests import warm
 
 ERAS = ("legacy", "2026-07-28")
 """The ways to speak: with a handshake (2025-11-25), and without."""
@@ -49,9 +53,45 @@ class Tools:
         return str((facts or {})["session"])
 
 
-def server_at(folder: Path, *options: str) -> StdioServerParameters:
-    words = ["-m", "codingagent", "mcp", str(folder), *options]
-    return StdioServerParameters(command=sys.executable, args=words, env={**os.environ})
+@contextlib.asynccontextmanager
+async def server_at(folder: Path, *options: str) -> AsyncIterator[Any]:
+    """Start a server at a folder; yield what comes from it and what goes to it, as a client takes them.
+
+    The SDK's own would start an interpreter, and import anew: most of what such a test costs.
+    """
+    arrived, coming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    going, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    words = ("mcp", str(folder), *options)
+    process = warm.start_command(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+
+    async def read() -> None:
+        async with arrived:
+            async for line in anyio.wrap_file(stdout):
+                with contextlib.suppress(anyio.BrokenResourceError):  # the client has gone
+                    await arrived.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+
+    def write(line: str) -> None:
+        stdin.write(line)
+        stdin.flush()
+
+    async def send() -> None:
+        with stdin, sent:  # its end is the server's, too
+            async for each in sent:
+                line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await anyio.to_thread.run_sync(write, f"{line}\n")
+
+    with process:
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            group.start_soon(send)
+            try:
+                yield coming, going
+            finally:
+                coming.close()
+                going.close()
 
 
 def talk(

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import REPOSITORY, children, new_marker, none_left, run_here, wait_until
+from tests import warm
+from tests.helpers import children, new_marker, none_left, run_here, wait_until
 from tests.mcp.clients import ERAS, Tools, server_at, talk
 
-# A client in a process of its own: it says when its command runs.
-CLIENT = """
-import asyncio, sys
-from pathlib import Path
-from tests.mcp.clients import Tools, server_at, talk
+# A client in a process of its own, which starts the server as the SDK does: it says when its command runs.
+CLIENT = f"""
+import os, sys
+from mcp import StdioServerParameters
+from tests.mcp.clients import talk
 async def work(tools):
     await tools("write_file", path="kept", content="kept")
     await tools("run_command", command=sys.argv[2], timeout_s=600)
-talk(server_at(Path(sys.argv[1])), work)
+words = ["-m", "codingagent", "mcp", sys.argv[1]]
+talk(StdioServerParameters(command={sys.executable!r}, args=words, env={{**os.environ}}), work)
 """
 
 
@@ -52,10 +54,7 @@ def test_who_is_killed_in_the_middle_of_a_command_loses_nothing(tmp_path: Path, 
     marker = new_marker()
     with none_left(marker):
         command = f"touch begun; sleep 600; : {marker}"
-        client = subprocess.Popen(
-            [sys.executable, "-c", CLIENT, tmp_path, command], cwd=REPOSITORY, stderr=subprocess.DEVNULL
-        )
-        with client:
+        with warm.start(CLIENT, str(tmp_path), command, stderr=subprocess.DEVNULL) as client:
             wait_until((tmp_path / "begun").exists)
             servers = [p for p in children(client.pid) if b"codingagent\0mcp" in words_of(p)]
             os.kill(client.pid if which == "client" else servers[0], signal.SIGKILL)

@@ -23,10 +23,8 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 def threads() -> int:
-    """Return how many threads our servers have."""
-    places = [Path(f"/proc/{pid}") for pid in children(os.getpid())]
-    servers = [each for each in places if b"codingagent\0mcp" in (each / "cmdline").read_bytes()]
-    return sum(len([*(each / "task").iterdir()]) for each in servers)
+    """Return how many threads there are in what runs beside the tests, so in the server."""
+    return sum(len([*Path(f"/proc/{pid}/task").iterdir()]) for pid in children(os.getpid()))
 
 
 def test_no_path_leads_out(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import http.client
 import re
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from codingagent.cli.commands.page import listening_on
+from tests import warm
 from tests.helpers import run_here
 from tests.mcp.clients import ERAS, Tools, talk
 from tests.rows import each_row
@@ -24,8 +24,8 @@ from tests.rows import each_row
 @contextlib.contextmanager
 def served(folder: Path, *options: str) -> Iterator[tuple[int, str]]:
     """Serve a folder over HTTP; yield its port and its token."""
-    words = [sys.executable, "-m", "codingagent", "mcp", str(folder), "--http", *options]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    words = ("mcp", str(folder), "--http", *options)
+    with warm.start_command(*words, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         found = re.search(r"127\.0\.0\.1:(\d+)/mcp; token (\w+)", process.stderr.readline())
         assert found is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.cli.page.view import SessionView, Story, files_of
 from codingagent.cli.page.workers import Worker
 from codingagent.model.events import FileCreated, MessageShown, Refused
@@ -22,7 +23,6 @@ from codingagent.model.plain_text import on_screen
 from codingagent.model.session_fold import advance
 from codingagent.secrets.vault import Wishes
 from codingagent.storage.homes import Home
-from codingagent.storage.vault_file import vault_file_of
 from tests.builders import CREATED_AT, LATER, SESSION_ID, turn
 from tests.helpers import calls_of, cpu_below
 from tests.killing import command_line_here

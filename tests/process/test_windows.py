@@ -129,9 +129,6 @@ class Group:
             return 1
         return 0
 
-    def close(self) -> None:
-        pass
-
 
 def watched(command: str, timeout_s: float | None = None, extras: Extras = PLAIN) -> tuple[Outcome, str]:
     process = subprocess.Popen(
@@ -190,6 +187,19 @@ def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
         threading.Event().wait(0.002 if text else 0)
 
     assert read(process, 0.2, show).ended_by == "time_limit"
+
+
+@linux
+def test_what_a_command_printed_last_is_kept_however_slow_the_screen_is() -> None:
+    line = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end"
+    process = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, start_new_session=True)
+
+    def show(text: str) -> None:
+        threading.Event().wait(0.02 if text else 0)
+
+    outcome = read(process, None, show)
+    assert outcome.output.endswith("\nend\n")
+    assert len(outcome.output) - len("\n") + outcome.dropped_characters == 2_000_005
 
 
 @linux

@@ -262,7 +262,7 @@ def test_a_file_that_is_held_for_a_moment_is_read(tmp_path: Path) -> None:
     """Each ended the command, or had the home refused, while a virus scanner looked at the file."""
     program = (
         "import io, pathlib, time; pathlib.WindowsPath = pathlib.PosixPath\n"
-        "from codingagent.storage import homes, journal, vault_file\n"
+        "from codingagent.agent import secrecy\nfrom codingagent.storage import homes, journal\n"
         "from codingagent.secrets.vault import Wishes\n"
         "os.name, time.sleep, real, held = 'nt', lambda _: None, io.open, set()\n"
         "home = Path(here); (home / 'sessions').mkdir(); os.environ['LOCALAPPDATA'] = here\n"
@@ -273,7 +273,7 @@ def test_a_file_that_is_held_for_a_moment_is_read(tmp_path: Path) -> None:
         "    held.add(str(path)); raise PermissionError(13, 'held')\n"
         "io.open = once\n"
         "print(homes.is_registered(home), [*journal._lines(home / 'journal.jsonl')],\n"
-        "    vault_file.VaultFile(home).wishes() == Wishes(), len(held))"
+        "    secrecy.VaultFile(home).wishes() == Wishes(), len(held))"
     )
     assert _said(program, tmp_path) == "True [b'{}\\n'] True 4\n"
 

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.agent.answers import Ask, save_answer
-from codingagent.cli import command_table, layout, output, task_input
-from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
+from codingagent.agent.answers import save_answer
+from codingagent.cli import command_table, layout, task_input
+from codingagent.cli.commands.common import home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.errors import UsageError, WorkError, disk_errors
-from codingagent.model import plain_text, session_state
+from codingagent.model import session_state
 from codingagent.model.settings import chats, pasted
 from codingagent.process.runner import run_tool
 from codingagent.prompt import guide, tokens
@@ -35,8 +34,6 @@ SMALLEST_CHARACTERS = 1_000
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 _PATIENCE_S = 5.0
-# Enough of what a program says to know why it failed.
-_SAID_BYTES = 200
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
@@ -89,11 +86,17 @@ def _paste(
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)
-    if session is not None:
-        _save_answer(home, home.sessions.load(session), None, edits=editor)
-        return
-    with output.screen_for(json=False) as screen:
-        _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
+    state = waiting_of(home) if session is None else home.sessions.load(session)
+    if editor:
+        data = task_input.edited("answer.txt")
+    elif not is_terminal(sys.stdin):
+        # As bytes: the inbox detects the encoding.
+        data = sys.stdin.buffer.read(mailbox.REPLY_LIMIT_BYTES + 1)
+    else:
+        data = read().encode("utf-8", "replace")
+    path, owner = save_answer(home, state, data, is_named=session is not None)
+    way = command_table.runnable(f"`codingagent resume {owner}`")
+    sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
 
 
 @app.command(epilog="Example: codingagent guide --for claude > guide.txt", name="guide")
@@ -111,24 +114,9 @@ def _guide(
     else:
         be_utf8(sys.stdout)
         sys.stdout.write(text)
-    told = (
-        f"then: codingagent config set guide installed (or new --guide installed): {len(text):,} characters"
-    )
+    then = "then: codingagent config set guide installed (or new --guide installed)"
+    told = f"{then}: {len(text):,} characters"
     sys.stderr.write("\n".join(("", *how, told, "")))
-
-
-def _save_answer(home: homes.Home, session: session_state.Session, ask: Ask | None, *, edits: bool) -> None:
-    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
-    if edits:
-        data = task_input.edited("answer.txt")
-    elif not is_terminal(sys.stdin):
-        # As bytes: the inbox detects the encoding.
-        data = sys.stdin.buffer.read(mailbox.REPLY_LIMIT_BYTES + 1)
-    else:
-        data = read().encode("utf-8", "replace")
-    path, owner = save_answer(home, session, ask, data)
-    way = command_table.runnable(f"`codingagent resume {owner}`")
-    sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
 
 
 def in_parts(text: str, limit: int) -> tuple[str, ...]:
@@ -196,29 +184,12 @@ def read() -> str:
 def write(text: str) -> None:
     import pyperclip
 
-    with _faults("the text can't be put on the clipboard"), _kept_off_the_screen() as said:
+    with _faults("the text can't be put on the clipboard"):
         _within_patience(lambda: pyperclip.copy(text))
-        # Its program may fail without telling us: no such display, for example.
+        # Its program may fail and tell the screen alone: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     if is_lost:
-        why = f" ({plain_text.one_line(said[0])})" if said else ""
-        raise WorkError(f"{program()} did not put the text on the clipboard{why}; {_REMEDY}")
-
-
-@contextlib.contextmanager
-def _kept_off_the_screen() -> Iterator[list[str]]:
-    """Yield a list that gets the lines of stderr in the end; pyperclip leaves its programs ours."""
-    said: list[str] = []
-    with tempfile.TemporaryFile() as file:
-        before = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield said
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-            file.seek(0)
-            said += file.read(_SAID_BYTES).decode("utf-8", "replace").splitlines()[:1]
+        raise WorkError(f"{program()} did not put the text on the clipboard; {_REMEDY}")
 
 
 def program() -> str:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,9 @@ from codingagent.errors import UsageError
 from codingagent.model.session_state import Session
 from codingagent.model.settings import FILE_NAME, HOME_VARIABLE, Settings
 from codingagent.storage import homes
-from codingagent.storage.homes import Home, told_as
+from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
-    from codingagent.agent.answers import Ask, Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
     from codingagent.cli.inbox_loop import Inbox
@@ -74,22 +73,6 @@ def latest_of(home: Home, *, or_run: bool = False) -> Session:
     return runs[0]
 
 
-def ask_whose(screen: Screen) -> "Ask":
-    """Return a function that asks on a terminal, else refuses to guess, whose an answer is."""
-
-    def ask(name: str, waiting: Sequence[Session]) -> str:
-        told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
-        chosen = screen.choose(f"{name} does not say which session it answers. Which one?", told)
-        if chosen is None:
-            raise UsageError(
-                f"{name} doesn't say which session it answers, and {len(waiting)} wait for one;"
-                f" run `codingagent resume` with one of: {', '.join(map(told_as, waiting))}"
-            )
-        return waiting[chosen].session_id
-
-    return ask
-
-
 def settings_of(home: Home, state: Session, options: dict[str, object], *, executes: bool = True) -> Settings:
     resolved, _ = homes.settings_for(home.root, options, os.environ, Path(state.workspace))
     return homes.kept_settings(home.root, state, resolved, executes=executes)
@@ -123,7 +106,7 @@ def opened(  # noqa: PLR0913
     *,
     settings: Settings | None = None,
     executes: bool = True,
-    recipients: "Recipients | None" = None,
+    is_named: bool = True,
 ) -> "Iterator[SharedSession]":
     """Yield a session at work in a locked home; without `executes` nothing of an answer is executed."""
     from codingagent.agent import context, factory
@@ -144,7 +127,7 @@ def opened(  # noqa: PLR0913
     def open_session(state: Session, own: Settings) -> "Iterator[OpenSession]":
         shown = screen.record, screen.any_key
         person = context.Person(screen.show, shared.ask, *terms, *shown)
-        with factory.session_in(home, state, own, person, recipients) as work:
+        with factory.session_in(home, state, own, person, is_named=is_named) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read
             screen.changes = work.changes

@@ -22,11 +22,8 @@ from codingagent.process.select_sandbox import Finding, bubblewrap_for, findings
 from codingagent.storage import homes
 from codingagent.workspace import own_code, path_walk, programs
 
-_WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
-_MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
-# The longest name of a finding, plus a mark.
-_NAME_CELLS = 12
+_MARKS = {True: ("✓", "ok", "good"), False: ("✗", "MISSING", "bad"), None: ("–", "-", "dim")}
 
 
 app = typer.Typer()
@@ -169,18 +166,10 @@ def _encoding() -> Finding:
 def _lines(finding: Finding, look: layout.Look) -> Iterator[layout.Line]:
     detail = command_table.runnable(finding.detail)
     remedy = f"; {command_table.runnable(finding.remedy)}" if finding.remedy else ""
-    is_note = finding.holds is False and not finding.is_needed
-    word = "note" if is_note else _WORDS[finding.holds]
-    if not look.is_terminal:
-        word = f"  {_PROMISES[finding.holds]:<14}" if finding.is_promise else f"{word:<14}"
-        yield [(f"{word}{finding.name}: {detail}{remedy}", "")]
-        return
-    mark, style = _MARKS[finding.holds]
-    begin = "    " if finding.is_promise else ""
-    begin += f"{mark} " if look.has_marks else f"{word:<7} "
-    name, indent = f"{finding.name}: ", len(begin)
-    if not (finding.is_promise or look.width < 4 * _NAME_CELLS):
-        name = f"{finding.name:<{_NAME_CELLS - 2}} "
-        indent += len(name)
-    heading = (name, "" if finding.is_promise else "bold")
-    yield from layout.hang([(begin, style), heading, (detail, ""), (remedy, "warn")], look, indent)
+    mark, word, style = _MARKS[finding.holds]
+    if finding.holds is False and not finding.is_needed:
+        word = "note"
+    word = _PROMISES[finding.holds] if finding.is_promise else word
+    begin = "    " * finding.is_promise + (f"{mark} " if look.has_marks else f"{word:<14}")
+    heading = (f"{finding.name}: ", "" if finding.is_promise else "bold")
+    yield from layout.hang([(begin, style), heading, (detail, ""), (remedy, "warn")], look, 4)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 from msgspec.structs import replace
 
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.cli import output, plain_output, stdio, tables, task_input
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, option
@@ -22,7 +23,6 @@ from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage import atomic_write, clock, homes, journal, lock
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.vault_file import vault_file_of
 from codingagent.workspace.dirfd import retried
 from codingagent.workspace.real_paths import with_slashes
 

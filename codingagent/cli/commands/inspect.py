@@ -11,7 +11,6 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.checkpoints.history import steps
 from codingagent.cli import command_table, record_words, stdio, tables, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
@@ -20,7 +19,6 @@ from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model import events, plain_text
-from codingagent.model.journal_entries import Record, TurnEnded
 from codingagent.model.session_state import Session
 from codingagent.storage import homes, journal
 from codingagent.storage.homes import Home
@@ -35,8 +33,6 @@ app = typer.Typer()
 
 # More of them tell nobody anything; their turns tell how many there were.
 _LINES = 600
-# Files of a turn whose added and removed lines are counted, if they are no more.
-_COUNTED = 200
 
 
 @app.command(epilog="Example: codingagent list verbose", name="list")
@@ -111,13 +107,12 @@ def _show(
         more["records"] = list(map(to_builtins, records))
         write_json_line(sys.stdout, {**journal.document(shown), **more})
         return
-    counts = hide_all(_counts_of(home, state, [record for record, _ in told]))
     names = {each: hide_all(getattr(state, each)) for each in ("name", "task", "granted")}
     hidden = (secrecy.record(*each) for each in told if not isinstance(each[0], tables.UNTOLD))
     if markdown:
-        tables.show_as_markdown(replace(state, **names), hidden, counts)
+        tables.show_as_markdown(replace(state, **names), hidden)
     else:
-        tables.show_session(replace(state, **names), hidden, counts, home.mailbox, early)
+        tables.show_session(replace(state, **names), hidden, home.mailbox, early)
 
 
 def _hider(home: Home, state: Session) -> "Secrecy":
@@ -136,28 +131,6 @@ def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Sec
             fail(f"{state.session_id} is not shown: {fault}")
         else:
             yield state, secrecy
-
-
-def _counts_of(home: Home, state: Session, records: list[Record]) -> dict[int, dict[str, tuple[int, int]]]:
-    """Return the added and removed lines of the latest turns, as far as known."""
-    found: dict[int, dict[str, tuple[int, int]]] = {}
-    ended = (each for each in records if isinstance(each, TurnEnded))
-    many = {each.sequence for each in ended if len(each.changed) > _COUNTED}
-    # Older turns need no exact counts, and where many files changed they help nobody.
-    differing = (each for each in steps(records)[-20:] if each.sequence and each.before != each.after)
-    counted = {each.after: each for each in differing if each.sequence not in many}
-    few = [(each.before, newer) for newer, each in counted.items() if newer]
-    if not few:
-        return found
-    from codingagent.checkpoints import undo
-
-    with contextlib.suppress(CodingAgentError), undo.history_of(home, state, records) as (kept, _):
-        for newer, told in kept.counts_of(few):
-            counts = found.setdefault(counted[newer].sequence, {}) if newer else {}
-            for path, (added, removed) in told.items():
-                before = counts.get(path, (0, 0))
-                counts[path] = (before[0] + added, before[1] + removed)
-    return found
 
 
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")

@@ -41,14 +41,6 @@ def _sessions(context: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
-def _prompts(incomplete: str) -> list[str]:
-    with contextlib.suppress(Exception):
-        from codingagent.storage import own_prompts
-
-        return [name for name in own_prompts.prompts(Path.cwd()) if name.startswith(incomplete)]
-    return []
-
-
 def option(key: str, words: str = "", **more: Any) -> Any:
     """Return the option or argument of this name in options.txt; a shell completes it with these words."""
     spec, meaning = _TOLD[key]
@@ -96,7 +88,7 @@ class SessionOptions(Struct, frozen=True):
 
     file: Annotated[_File, option("file")] = None
     edit: Annotated[bool, option("edit")] = False
-    prompt: Annotated[_Text, option("prompt", autocompletion=_prompts)] = None
+    prompt: Annotated[_Text, option("prompt")] = None
     workspace: WorkspaceFolder = None
     here: Here = False
     worktree: Annotated[_Text, option("worktree")] = None

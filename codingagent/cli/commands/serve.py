@@ -5,7 +5,7 @@ import os
 import sys
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
@@ -149,15 +149,10 @@ def _call(
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
     """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
-    values = None
-    if params is not None:
-        try:
-            values = decode(params)
-        except (ValueError, RecursionError) as fault:
-            why = str(fault).removeprefix("JSON is malformed: ")
-            raise UsageError(f"the params are not JSON: {why}") from fault
-        if not isinstance(values, dict | list):
-            raise UsageError("the params must be a JSON object or array")
+    try:
+        values = None if params is None else decode(params, type=dict[str, Any] | list[Any])
+    except (ValueError, RecursionError) as fault:
+        raise UsageError(f"the params are not a JSON object or array: {fault}") from fault
     endpoint: Endpoint | None = named.chosen()
     if endpoint is None:
         # A server for this call alone. It must find an unnamed home itself: a named one is trusted. -P:

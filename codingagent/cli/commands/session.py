@@ -31,7 +31,6 @@ from codingagent.storage.homes import Home, told_as
 from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
-    from codingagent.agent.answers import Recipients
     from codingagent.agent.commit import CommitPlan, Committed, PersonsRepository
     from codingagent.agent.conversation import Conversation
     from codingagent.checkpoints.undo import UndoChoice
@@ -53,8 +52,6 @@ def _resume(
 
     With a file in its place, take that as the answer: a text, a zip of changed files, a patch, a file.
     """
-    from codingagent.agent.answers import Recipients
-
     given.check_reply()
     home, forces = home_of(context), given.accept is not None
     if session and not (is_session_id(session) or is_run_id(session)) and Path(session).is_file():
@@ -71,11 +68,10 @@ def _resume(
         settings = settings_of(home, state, given.settings)
         return runs.finish(home, state, settings, approves_all=given.yes)
     with screen_for(json) as screen, home.lock.held(screen.remark):
-        meant = [session] if session else _meant(home, screen, given)
-        owners = Recipients(home, None if session else common.ask_whose(screen))
+        meant = [session] if session else _meant(home, given)
         _numbers(given)
         for each in meant:
-            _go_on(home, home.sessions.load(each), screen, owners, given, forces=forces)
+            _go_on(home, home.sessions.load(each), screen, given, forces=forces, is_named=bool(session))
     return 0
 
 
@@ -122,11 +118,11 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
 
 
 def _go_on(
-    home: Home, state: Session, screen: Screen, owners: "Recipients", given: SessionOptions, *, forces: bool
+    home: Home, state: Session, screen: Screen, given: SessionOptions, *, forces: bool, is_named: bool
 ) -> None:
     """Continue a session as the command line says; `forces` takes an answer whatever it is to."""
     accept = given.accept
-    with opened(home, state, screen, given, recipients=owners) as shared:
+    with opened(home, state, screen, given, is_named=is_named) as shared:
         conversation = shared.conversation
         if conversation.session.is_complete:
             home.sessions.mend_document(conversation.session)
@@ -180,7 +176,7 @@ def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen)
         conversation.requests.announce(watched=False)
 
 
-def _meant(home: Home, screen: Screen, given: SessionOptions) -> list[str]:
+def _meant(home: Home, given: SessionOptions) -> list[str]:
     """Return the ids that `resume` means without one: those that a kill interrupted, else the latest."""
     found = homes.all_sessions(home, fail)
     for each in found:
@@ -188,7 +184,9 @@ def _meant(home: Home, screen: Screen, given: SessionOptions) -> list[str]:
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_answer]
     if given.accept is not None and len(waiting) > 1:
-        return [common.ask_whose(screen)(given.accept.name, waiting)]
+        from codingagent.agent.answers import unclear
+
+        raise unclear(given.accept.name, waiting)
     taken = home.mailbox.find_taken
     interrupted = [
         each.session_id

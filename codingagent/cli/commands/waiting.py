@@ -297,7 +297,7 @@ class Entered(Struct):
             self._say(text.encode("utf-8", "replace").decode())
         elif meaning == 1:
             data = text.encode("utf-8", "surrogateescape")
-            save_answer(self._home, self._shared.conversation.session, None, data)
+            save_answer(self._home, self._shared.conversation.session, data)
 
     def _choice(self, question: str, choices: Sequence[str]) -> int | None:
         return self._shared.wait(lambda: self._screen.choose(question, choices))

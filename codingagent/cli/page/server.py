@@ -302,7 +302,7 @@ class Page:
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
                 await self._taken(home, session_id, session.sequence, worker)
             return self.said()
-        await run_in_threadpool(save_answer, home, session, None, data)
+        await run_in_threadpool(save_answer, home, session, data)
         await self._wait_for_answer(home, session)
         return self.said()
 

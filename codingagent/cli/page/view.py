@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent.secrecy import Secrecy, secrecy_of
+from codingagent.agent.secrecy import Secrecy, secrecy_of, vault_file_of
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
@@ -28,7 +28,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import file_list, tokens
-from codingagent.storage import homes, lock, vault_file
+from codingagent.storage import homes, lock
 from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class SessionView:
         beside = beside_in(records).items()
         files = [(path, secrecy.hide(path), file_list.human_size(count)) for path, count in beside]
         self.request = self._request(home, files) if self.session.is_awaiting_answer else None
-        held = vault_file.vault_file_of(home.sessions.folder, self.session).load().by_name.values()
+        held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words

@@ -1,7 +1,5 @@
 """Render a JSON request: the guide, and the events as its context."""
 
-from collections.abc import Sequence
-
 from codingagent.model import patterns, plain_text, results, session_state
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
 from codingagent.protocols.json import messages, wire
@@ -49,12 +47,18 @@ def _results(session: session_state.Session, room: int, is_short: bool) -> str:
     room -= len(check)
     # The first ones stay, and the last.
     del events[RESULTS_SHOWN // 2 : -RESULTS_SHOWN // 2]
-    while (found := _fitting(events, room)) is None:
-        # Even cut short they are too many.
-        middle = len(events) // 2
-        del events[max(middle, 1) : max(middle, 1) + max(len(events) // 4, 1)]
-    lines, is_cut = found
-    if is_cut:
+    sizes = [len(getattr(event, name, None) or "") for event in events for name in _LONG]
+    # Far too much is not even written out whole.
+    limit = max(sizes, default=0) if sum(sizes) <= 4 * room else max(room // 2, _SHORTEST)
+    while sum(map(len, lines := [to_json(_cut(event, limit)) for event in events])) > room:
+        if limit > _SHORTEST:
+            limit = max(min(limit, 2 * room) // 2, _SHORTEST)
+        elif len(events) > 1:  # even cut short they are too many
+            middle = len(events) // 2
+            del events[middle : middle + max(len(events) // 4, 1)]
+        else:
+            break
+    if limit < max(sizes, default=0):
         notes.append(_CUT)
     if left_out := known - len(events):
         notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
@@ -63,20 +67,6 @@ def _results(session: session_state.Session, room: int, is_short: bool) -> str:
     head = to_json(empty).removesuffix("]}")
     said = "".join(f"Note: {results.without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
-
-
-def _fitting(events: Sequence[Event], room: int) -> tuple[list[str], bool] | None:
-    """Return events as lines of JSON, and whether texts were cut; None: too long, however short."""
-    sizes = [len(getattr(event, name, None) or "") for event in events for name in _LONG]
-    # Far too much is not even written out whole.
-    limit = max(sizes, default=0) if sum(sizes) <= 4 * room else max(room // 2, _SHORTEST)
-    while True:
-        lines = [to_json(_cut(event, limit)) for event in events]
-        if sum(map(len, lines)) <= room or (limit <= _SHORTEST and len(events) < 2):
-            return lines, limit < max(sizes, default=0)
-        if limit <= _SHORTEST:
-            return None
-        limit = max(min(limit, 2 * room) // 2, _SHORTEST)
 
 
 def _cut(event: Event, limit: int) -> Event:

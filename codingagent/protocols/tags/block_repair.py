@@ -25,12 +25,10 @@ from codingagent.protocols.tags.scanner import Block, Scan
 
 # Longer lines are not tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
-_NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 # Damage that no author writes beside a tag, not even in a document about these tags.
 _UNSEEN = {Damage.BLANKS, Damage.CITATIONS, Damage.DIRECTION}
-_BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 _ADJACENT = lazy_pattern(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
@@ -187,9 +185,7 @@ def _fences(text: str, scan: Scan) -> Iterator[tuple[int, str]]:
 
 def repair(mended: RepairedAnswer) -> None:
     """Undo the damage to the tags of an answer."""
-    mender = _Mender(mended)
-    if mender.is_needed():
-        mender.run()
+    _Mender(mended).run()
 
 
 class _Mender:
@@ -206,13 +202,6 @@ class _Mender:
         """The closing tags by their text, and whether they are damaged."""
 
     # --- finding -------------------------------------------------------------------------------
-    def is_needed(self) -> bool:
-        """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
-        if any(block.is_doubtful or self._is_moved(block) for block in self._blocks):
-            return True
-        is_damaged = any(tag.way for part in self._mended.scan.around for tag in self._tags_in(*part))
-        return is_damaged or not self._looks_left
-
     def _is_moved(self, block: Block) -> bool:
         """Return whether both tags of a block are indented, or both end in blanks."""
         if not block.body:
@@ -236,28 +225,32 @@ class _Mender:
     # --- mending -------------------------------------------------------------------------------
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
-        self._looks_left = _TAG_LIMIT
-        gaps = scanner.gaps((b for b in self._blocks if not b.is_doubtful), len(self._text))
+        certain = [block for block in self._blocks if not block.is_doubtful]
+        gaps = scanner.gaps(certain, len(self._text))
         every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
+        moved = [*filter(self._is_moved, certain)]
+        is_whole = len(certain) == len(self._blocks) and self._looks_left > 0
+        if is_whole and not (moved or any(tag.way for tag in every)):
+            return
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
-            self._say(f"line {line}: too many tags; damaged ones after this line were not read")
+            note = f"line {line}: too many tags; damaged ones after this line were not read"
+            self._mended.notes.append(note)
         for tag in every:
             if tag.is_closing:
                 self._closings.setdefault((tag.text, bool(tag.way)), []).append(tag)
             else:
                 self._openings.append(tag)
         inside = -1
-        for index, tag in enumerate(every):
+        for tag in every:
             if tag.start < inside or tag.is_closing:
                 continue
             if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
                 self._put(tag)
             else:
-                inside = self._put_block(tag, every[index + 1 : index + 2])
-        for block in self._blocks:
-            if not block.is_doubtful and self._is_moved(block):
-                self._move(block)
+                inside = self._put_block(tag)
+        for block in moved:
+            self._move(block)
         parts: list[str] = []
         at = 0
         for start, end, new in sorted(self._changes):
@@ -265,11 +258,12 @@ class _Mender:
             at = end
         self._mended.change("".join((*parts, self._text[at:])))
 
-    def _put_block(self, tag: _Tag, following: list[_Tag]) -> int:
+    def _put_block(self, tag: _Tag) -> int:
         """Mend one block; return the offset after it, up to which all is body."""
         close = self._choose(tag)
         if close is None:
-            return self._put_unclosed(tag, following)
+            self._put(tag)
+            return len(self._text)
         # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
         # seen by the grammar.
         may_hold = not tag.way or scanner.until_of(tag.text) is not None
@@ -307,16 +301,6 @@ class _Mender:
     def _opened(self, start: int, end: int) -> Iterator[_Tag]:
         first = bisect_left(self._openings, start, key=lambda tag: tag.start)
         return takewhile(lambda tag: tag.start < end, islice(self._openings, first, None))
-
-    def _put_unclosed(self, tag: _Tag, following: list[_Tag]) -> int:
-        if not tag.way:
-            return len(self._text)
-        is_last = all(each.name == "END" for each in following)
-        if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
-            self._put(tag)
-            return len(self._text)
-        self._say(f"line {self._lines.of(tag.start)}: {tag.text} has no closing tag: read as prose")
-        return tag.end
 
     def _put(self, tag: _Tag, about: _Tag | None = None) -> None:
         if not tag.way:
@@ -356,10 +340,6 @@ class _Mender:
             self._mended.leads[self._lines.of(opening.start)] = lead
         if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
             self._doubt(opening, "spaces end it and each line of its body")
-
-    def _say(self, note: str) -> None:
-        if len(self._mended.notes) < _NOTE_LIMIT and note not in self._mended.notes:
-            self._mended.notes.append(note)
 
 
 # --- how each body came -----------------------------------------------------------------------------

@@ -35,13 +35,6 @@ _NO_TEXT = lazy_pattern(r"(?:[ \t]*+(?:(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)[ 
 _FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
 
 
-class Joined(Struct, frozen=True):
-    """The cut block and what followed, as one text; `lines` of the block had arrived before."""
-
-    text: str
-    lines: int
-
-
 def cut_of(mended: block_repair.RepairedAnswer, block: Block, *, is_last: bool) -> str:
     """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
@@ -91,7 +84,7 @@ def refusal(cut: str, block: Block) -> OperationError:
     return OperationError(fact, again, advice=advice)
 
 
-def join(cut: str, text: str) -> Joined | None:
+def join(cut: str, text: str) -> str | None:
     """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
     text = scanner.fold_line_ends(text)
     (opening, _, body), head = cut.partition("\n"), _head(cut)
@@ -126,10 +119,10 @@ def join(cut: str, text: str) -> Joined | None:
     # What was sent once more from further up is there already.
     first = _first(text)
     start = first if text[first:at].strip() else at
-    return Joined(f"{text[:start]}{arrived}{text[at:]}", cut.count("\n"))
+    return f"{text[:start]}{arrived}{text[at:]}"
 
 
-def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
+def whole_again(earlier: str, cut: str, text: str) -> str | None:
     """Return an answer that was cut short and came again whole, from the block on that was cut.
 
     What is before that block was done when the answer came first. None if it is not that answer.
@@ -145,7 +138,7 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     if at < 0 or not again.startswith(first[: at + len(cut.rstrip())], start):
         return None
     before = again[: start + at]
-    return Joined("\n" * before.count("\n") + again[start + at :], cut.count("\n"))
+    return "\n" * before.count("\n") + again[start + at :]
 
 
 class SecondHalf(Struct, frozen=True):

@@ -48,11 +48,8 @@ class _Values:
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
             raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
 
-    def get(self, name: str) -> str | None:
-        return self.attributes.get(name)
-
     def need(self, name: str, example: str) -> str:
-        value = self.get(name)
+        value = self.attributes.get(name)
         if value is None:
             how = f'write [{self.tag} {name}="{example}"]'
             raise OperationError(f"Missing attribute '{name}'", advice=f"; {how}")
@@ -60,12 +57,9 @@ class _Values:
 
     def arrival(self) -> BodyEvidence | None:
         """Return how the body came; None with `until`: it is then meant letter by letter."""
-        if self.get("until") is None:
+        if self.attributes.get("until") is None:
             return self._came
-        if self._came.is_moved:
-            lines = self.body.split("\n")
-            self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
-        body_rules.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
+        body_rules.check_letters(self.body, self.attributes.get("path") or "", self._came.way, self.tag)
         return None
 
     def path(self) -> str:
@@ -74,13 +68,13 @@ class _Values:
     def new_path(self, name: str = "path") -> str:
         """Return the path of a file that may be new; refuse one with words of the chat beside it."""
         path = paths.workspace_path(self.need(name, "relative/path" if name == "path" else "new/path"))
-        if _REMARK.search(path) and self.get("unchecked") != "true":
+        if _REMARK.search(path) and self.attributes.get("unchecked") != "true":
             advice = '; write the path alone, or add unchecked="true" if the file is called so'
             raise OperationError(f"'{paths.shown(path)}' is a path with a remark", advice=advice)
         return path
 
     def number(self, name: str, highest: int = 10**9) -> int | None:
-        value = self.get(name)
+        value = self.attributes.get(name)
         if value is None:
             return None
         if not (value.isascii() and value.isdigit() and len(value) < 10):
@@ -130,7 +124,7 @@ def _create_file(values: _Values) -> Operation:
 def _edit_file(values: _Values) -> Operation:
     path = values.path()
     unchecked = values.flag("unchecked")
-    if values.get("start_line") is None and values.get("end_line") is None:
+    if values.attributes.get("start_line") is None and values.attributes.get("end_line") is None:
         arrival = values.arrival()
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
@@ -151,7 +145,7 @@ def _edit_file(values: _Values) -> Operation:
 def _words(values: _Values) -> str:
     """Return what the person is told, without the marks of what the chat cites."""
     text = values.body.strip("\n")
-    if values.get("until") is not None or (bare := citations.without_unquoted(text)) == text:
+    if values.attributes.get("until") is not None or (bare := citations.without_unquoted(text)) == text:
         return text
     values.notes += (f"{Damage.CITATIONS.value} were removed from it",)
     return bare.strip("\n")
@@ -172,7 +166,7 @@ def _run_command(values: _Values) -> Operation:
         raise OperationError("The command is empty", advice="; write it between the tags")
     if "\0" in command:
         raise OperationError("The command has a NUL character", advice="; write it without")
-    cwd = values.get("cwd")
+    cwd = values.attributes.get("cwd")
     timeout = values.number("timeout", commands.TIMEOUT_LIMIT_S)
     return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
 
@@ -194,7 +188,7 @@ def decode(block: scanner.Block, arrival: BodyEvidence = AS_IT_IS) -> tuple[Oper
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])
     values = _Values(block, arrival)
-    until = values.get("until")
+    until = values.attributes.get("until")
     if commands.HAS_BODY[block.name] and until is not None and not _TOKEN.fullmatch(until):
         how = "write letters, digits and -_. only"
         raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")

@@ -48,11 +48,8 @@ _ANSWERS_LIMIT = 12
 _BEFORE_LIMIT = 40
 
 
-class ReplyLine(NamedTuple):
-    """A `[REPLY …]` line outside of all requests: where it begins, and the request that it names."""
-
-    start: int
-    header: reply.Header
+# A `[REPLY …]` line outside of all requests: where it begins, and the request that it names.
+_ReplyLine = tuple[int, reply.Header]
 
 
 class _Request(NamedTuple):
@@ -68,7 +65,7 @@ def last_header(text: str) -> reply.Header | None:
     """Return the request that the last answer in a text names; None if none names one."""
     requests = _requests(text)
     said = () if requests is None else tuple(_said(text, requests))
-    return said[-1].header if said else None
+    return said[-1][1] if said else None
 
 
 def check_export(text: str) -> None:
@@ -87,15 +84,15 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
         return text, ""
     said = tuple(_said(text, requests))
     awaited = (session_id, sequence)
-    ours = [each.start for each in said if each.header == reply.Header(*awaited)]
+    ours = [start for start, header in said if header == reply.Header(*awaited)]
     if not ours and requests and (requests[-1].session, requests[-1].sequence) == awaited:
         # Below the request nothing says what it answers: then it can only be an answer to that.
         below = requests[-1].end
-        is_named = any(each.start > below for each in said)
+        is_named = any(start > below for start, _ in said)
         ours = [below] if not is_named and _TAG.search(text, below) else []
     if not ours or len(ours) > _ANSWERS_LIMIT or _is_one_answer(text, said, requests):
         return text, ""
-    turns = sorted([*(each.start for each in said), *(each.start for each in requests)])
+    turns = sorted([*(start for start, _ in said), *(each.start for each in requests)])
     start, end = _last_answer(text, ours, turns)
     earlier = scanner.scan_lines(text[max((at for at in ours if at < start), default=start) : start]).blocks
     later = scanner.scan_lines(text[start:end]).blocks
@@ -113,12 +110,12 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
     return before + text[start:end] + after, note
 
 
-def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Request, ...]) -> bool:
+def _is_one_answer(text: str, said: tuple[_ReplyLine, ...], requests: tuple[_Request, ...]) -> bool:
     """Return whether a text is plainly one answer, though its files may hold requests."""
-    if len(said) != 1 or _TAG.search(text, 0, said[0].start):
+    if len(said) != 1 or _TAG.search(text, 0, said[0][0]):
         return False
     is_ended = text.endswith(("[END]", "[END]\n", "[END]\n```\n", "[END]\n````\n"))
-    if not is_ended and PERSON.search(text, said[0].start):
+    if not is_ended and PERSON.search(text, said[0][0]):
         return False
     return not requests or not scanner.scan_lines(text).has_outbox
 
@@ -163,7 +160,7 @@ def _prompt(text: str, at: int) -> int:
     return -1
 
 
-def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
+def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[_ReplyLine]:
     at = 0
     # The word is looked for first: an answer has ten megabytes of lines that begin otherwise.
     while (at := text.find("REPLY", at)) >= 0:
@@ -176,7 +173,7 @@ def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
         at = found.end()
         index = bisect_right(requests, found.start(), key=lambda request: request.start) - 1
         if index < 0 or found.start() >= requests[index].end:
-            yield ReplyLine(found.start(), reply.header_of(dict(_VALUE.findall(found.group()))))
+            yield found.start(), reply.header_of(dict(_VALUE.findall(found.group())))
 
 
 def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:

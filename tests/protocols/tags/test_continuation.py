@@ -23,7 +23,7 @@ def joined(cut: str, text: str) -> tuple[Step | Problem, ...]:
     """Return the items of both parts together."""
     found = continuation.join(cut, text)
     assert found is not None
-    return reply.read(found.text).items
+    return reply.read(found).items
 
 
 def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
@@ -96,7 +96,7 @@ def test_an_overlap_further_down_is_not_trusted() -> None:
     assert continuation.join(cut, f"{REPLY}    return total\n\n\n{rest}") is not None
     more = continuation.join(cut, f"{REPLY}    total = 0\n    return total\n{rest}")
     assert more is not None
-    assert more.text.count("total = 0") == 1
+    assert more.count("total = 0") == 1
 
 
 @each_row(
@@ -126,7 +126,7 @@ def test_a_block_can_come_in_three_parts() -> None:
     start = WHOLE[:300].rindex(item.detail)
     middle = continuation.join(first, f"{REPLY}{WHOLE[start:500]}")
     assert middle is not None
-    found = reply.read(middle.text)
+    found = reply.read(middle)
     (item,) = found.items
     assert isinstance(item, Problem)
     start = WHOLE[:500].rindex(item.detail)

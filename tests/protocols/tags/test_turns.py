@@ -78,7 +78,7 @@ def test_a_code_block_that_ends_in_a_block_cuts_it(tmp_path: Path) -> None:
     again = f"````\n{PREFIX}{first}{create('a.js', second)}{DONE}````\n".replace("{\n[", "{\n}\n[")
     whole = continuation.whole_again(text, cut, again)
     assert whole is not None
-    assert [item.kind.value for item in reply.read(whole.text).items] == ["CREATE_FILE", "DONE"]
+    assert [item.kind.value for item in reply.read(whole).items] == ["CREATE_FILE", "DONE"]
     assert not reply.read(text.replace("[DONE]", "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n[DONE]")).cut
 
 
