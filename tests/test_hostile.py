@@ -1210,7 +1210,7 @@ ESCAPES = {
     ),
     "a repository of its own": Case(
         run("mkdir .git; printf '[core]\\n\\tfsmonitor = touch pwned\\n' >.git/config"),
-        ("this command made .git here",),
+        ("files that commands changed: .git/config",),
         after=no_trap,
         more=FREE,
     ),

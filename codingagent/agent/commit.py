@@ -55,14 +55,16 @@ class IndexEntry(NamedTuple):
 
 
 _Tree = Mapping[str, IndexEntry]
-# How each file changed, step after step.
-_Chains = Mapping[str, Sequence[tuple[State | None, State | None]]]
+_Entry = IndexEntry | None
+# How a file changed, step after step.
+_Chain = Sequence[tuple[State | None, State | None]]
+_Chains = Mapping[str, _Chain]
 
 
 class CommitPlan(NamedTuple):
     """The entries that a commit sets, by path from the top; None deletes. `left` says what it leaves out."""
 
-    entries: Mapping[str, IndexEntry | None]
+    entries: Mapping[str, _Entry]
     left: tuple[str, ...]
 
 
@@ -199,12 +201,9 @@ class PersonsRepository:
         paths = {path for each in programs for path in self._there(each)}
         # What a link on the way leads to is named, too; git looks behind none.
         real = [p for p in paths if (self._root / p).parent.resolve() == (self._root / p).parent]
-        return tuple(sorted(self._ignored(real)))
-
-    def _ignored(self, paths: Iterable[str]) -> list[str]:
-        data = _nul_ended(self._prefix + path for path in paths)
-        found = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
-        return [text_of(each).removeprefix(self._prefix) for each in found]
+        data = _nul_ended(self._prefix + path for path in real)
+        ignored = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
+        return tuple(sorted(text_of(each).removeprefix(self._prefix) for each in ignored))
 
     # --- what is committed ---------------------------------------------------------------------
     def plan(
@@ -221,8 +220,14 @@ class PersonsRepository:
         `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
         it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
+        changed, unknown = chains_of(checkpoints, work.steps)
+        runs = self.runs(changed)
+        if runs.said:
+            tell(runs.said)
+        _check_seen(() if self._trusts_ignored else runs.unseen, f"add {_TRUST}")
         head, index = self._tree(self.head), self._indexed()
-        chains, left = self._own(checkpoints, work, addable_of, {*head, *index}, tell)
+        chains, ignored = self._taken(changed, addable_of(changed), {*head, *index})
+        left = unknown + ignored
         kept, gone, more = self._kept(checkpoints, chains, head, index)
         on_disk, renamed = self._on_disk(chains, head, index) if whole or gone else ({}, [])
         wanted = on_disk if whole else self._replayed(checkpoints, kept, head, index)
@@ -253,26 +258,13 @@ class PersonsRepository:
                 ) from None
         return CommitPlan(found, tuple(left))
 
-    def _own(
-        self,
-        checkpoints: "Checkpoints",
-        work: WorkDone,
-        addable_of: Callable[[Collection[str]], set[str]],
-        known: Collection[str],
-        tell: Callable[[str], None],
-    ) -> tuple[_Chains, list[str]]:
-        """Return how each file changed that git may take, and what is left out; git has `known`."""
-        chains, left = chains_of(checkpoints, work.steps)
-        runs = self.runs(chains)
-        if runs.said:
-            tell(runs.said)
-        _check_seen(() if self._trusts_ignored else runs.unseen, f"add {_TRUST}")
-        addable = addable_of(chains)
+    def _taken(self, chains: _Chains, addable: set[str], known: Collection[str]) -> tuple[_Chains, list[str]]:
+        """Return how each file changed that git may take, by paths from the top, and what is left out."""
         places = {self._prefix + path: path for path in chains}
         unadded = {p for p, path in places.items() if not (path in addable or p in known)}
         ignored = sorted(filter(self._is_there, unadded))
         why = "ignored by git, or of another repository"
-        left += [f"{named([places[p] for p in ignored])}: {why}"] if ignored else []
+        left = [f"{named([places[p] for p in ignored])}: {why}"] if ignored else []
         return {p: chains[path] for p, path in places.items() if p not in ignored}, left
 
     def _kept(
@@ -288,7 +280,7 @@ class PersonsRepository:
         others = {path: chain for path, chain in chains.items() if now[path] != chain[-1][1]}
         if as_head := head.keys() & index.keys() & others.keys():
             as_head = as_head.difference(self._unlike("diff-index", "HEAD"), *self._hidden().values())
-        kept: dict[str, Sequence[tuple[State | None, State | None]]] = {**chains}
+        kept: dict[str, _Chain] = {**chains}
         for path, chain in others.items():
             ends = [state for change in chain for state in change]
             count = len(chain)
@@ -318,7 +310,7 @@ class PersonsRepository:
 
     def _replayed(
         self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
-    ) -> dict[str, IndexEntry | None]:
+    ) -> dict[str, _Entry]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
         wanted = {
             (path, state): None
@@ -328,7 +320,7 @@ class PersonsRepository:
             if state is not None
         }
         clean = self._cleaned(checkpoints, head, [*wanted])
-        found: dict[str, IndexEntry | None] = {}
+        found: dict[str, _Entry] = {}
         overlaps: list[str] = []
         for path, chain in chains.items():
             changes = [(clean.get((path, old)), clean.get((path, new))) for old, new in chain]
@@ -354,7 +346,7 @@ class PersonsRepository:
 
     def _on_disk(
         self, chains: _Chains, head: _Tree, index: _Tree
-    ) -> tuple[dict[str, IndexEntry | None], list[tuple[str, str]]]:
+    ) -> tuple[dict[str, _Entry], list[tuple[str, str]]]:
         """Return files as `git add` takes them now, and pairs of names of those that were renamed."""
         paths = {*chains}
         gone = {p for p, chain in chains.items() if chain[-1][1] and not self._is_there(p)}
@@ -380,9 +372,7 @@ class PersonsRepository:
         renamed = [pair for pair in both if not chains.keys().isdisjoint(pair)]
         return {path: now.get(path) for path in (*chains, *itertools.chain(*renamed))}, renamed
 
-    def _merged(
-        self, ours: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
-    ) -> IndexEntry | None:
+    def _merged(self, ours: _Entry, old: _Entry, new: _Entry) -> _Entry:
         """Return our version of a file with the change from an old one to a new one; _OverlapError."""
         if new in (old, ours):
             return ours
@@ -409,9 +399,7 @@ class PersonsRepository:
             raise _OverlapError
         return IndexEntry(mode, self._store(merged.stdout, "--no-filters"))
 
-    def _staged(
-        self, staged: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
-    ) -> IndexEntry | None:
+    def _staged(self, staged: _Entry, old: _Entry, new: _Entry) -> _Entry:
         """Return what stays staged after a commit; of a file that is new in either, the committed one."""
         return self._merged(staged, old, new) if old and staged else new
 
@@ -528,7 +516,7 @@ class PersonsRepository:
         """Have the person's index agree with the commit, but for what they staged; return its files."""
         old, new, index = self._tree(before), self._tree(self.head), self._indexed()
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
-        changed: dict[str, IndexEntry | None] = {}
+        changed: dict[str, _Entry] = {}
         overlaps: set[str] = set()  # of a hook's change with what was staged
         for path in {*files, *plan.entries}:
             try:
@@ -563,7 +551,7 @@ class PersonsRepository:
         """Return those files in which the person has changes that are not committed."""
         return sorted(self._unlike("diff-files").intersection(files))
 
-    def _set(self, changed: Mapping[str, IndexEntry | None], variables: Mapping[str, str]) -> None:
+    def _set(self, changed: Mapping[str, _Entry], variables: Mapping[str, str]) -> None:
         nothing = IndexEntry("0", "0" * len(self.head))
         lines = (" ".join(entry or nothing) + f"\t{path}" for path, entry in changed.items())
         how = ("update-index", "-z", "--index-info")

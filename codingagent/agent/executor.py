@@ -36,11 +36,6 @@ OUTPUT_LIMIT_CHARACTERS = 20_000
 # How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
 
-_GIT_CAME = (
-    "this command made .git here: commands can only read it from now on, and its config and hooks should be"
-    " checked before git is used here"
-)
-
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -64,7 +59,8 @@ class Executor:
 
         If the journal can't be written (WorkError), nothing was changed.
         """
-        operation, log = order.operation, self._context.log
+        operation, context = order.operation, self._context
+        log = context.log
         if operation.changes:
             self._listed = ""
         try:
@@ -76,7 +72,8 @@ class Executor:
                 if question.digest != approved:
                     return question
             # Everything that the operation changes is recorded before it is changed.
-            planned = plan.changes, plan.event, order.id, plan.is_unseen, plan.limit_s
+            kept = context.checkpointer.keep(plan.changes[0].place, plan.edited) if plan.changes else None
+            planned = plan.changes, plan.event, order.id, plan.is_unseen, plan.limit_s, kept
             log.record(OperationStarted(order.index, order.kind, plan.subject, now(), *planned))
             if plan.event is None:
                 # A command whose start is lost in a power failure would start twice.
@@ -256,7 +253,6 @@ def limit_of(context: Context, operation: operations.RunCommand) -> float | None
 
 def _run(context: Context, order: OperationRequest, operation: operations.RunCommand) -> events.CommandRan:
     limit_s = limit_of(context, operation)
-    had_git = context.workspace.has_git()
     learn_files(context, operation)
     hidden, left = HiddenStream(context.secrecy), _LIVE_LIMIT_CHARACTERS
 
@@ -278,9 +274,7 @@ def _run(context: Context, order: OperationRequest, operation: operations.RunCom
         outcome = context.runner.run(operation.command, folder, limit_s, add, extras)
     if outcome.ended_by == "itself" or not context.secrecy.vault.hides:
         show(hidden.rest())
-    ran = ended(context, operation, outcome, order.room)
-    came = not had_git and context.workspace.has_git()
-    return replace(ran, notes=(*ran.notes, *[_GIT_CAME] * came))
+    return ended(context, operation, outcome, order.room)
 
 
 def ended(

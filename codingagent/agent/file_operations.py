@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context, OperationRequest, Plan
-from codingagent.checkpoints.repository import gives_git_programs, holds_below
+from codingagent.checkpoints.repository import gives_git_programs
 from codingagent.editing import answer_checks, apply, body_rules, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, paths, plain_text, results
@@ -261,6 +261,7 @@ def _write(
         (*_doubts(context, order, change), *leaks),
         event=event,
         is_unseen=known is not None,
+        edited=None if change.seen is None or data is None else (change.seen.data, data, change.seen.mode),
     )
     return _judged(context, order, plan, {path: (change.before, after)}, len(data or b""))
 
@@ -276,14 +277,13 @@ def _judged(
     assert plan.event is not None, "it changes files"
     asked, changes = list(plan.asked), list[ContentChange]()
     asks = context.policy.filesystem.approval_required
-    holds = holds_below(context.workspace.root)
     for effect in plan.event.changes:
         # A path may lead through links to a protected file.
         real = context.workspace.resolved(effect.path, follow_last=effect.follows)
         verdict = judge_change(context.policy, effect.after, real, size_bytes)
         if isinstance(verdict, Deny):
             return order.denied(effect.path, verdict)
-        if asks and verdict == Allow() and gives_git_programs(real, holds):
+        if asks and verdict == Allow() and gives_git_programs(real, context.workspace.root):
             verdict = ask_for_change(real, "git runs what a repository here names")
         before, after = digests[effect.path]
         if asks and before not in (None, after) and context.checkpointer.is_uncovered(real):

@@ -41,10 +41,10 @@ def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Prob
     """Return the parts of an answer with values for their names; one with a wrong name is a problem."""
     if not vault.hides:
         return tuple(items)
-    return tuple(_restored(vault, i) if isinstance(i, Step) else i for i in items)
+    return tuple(_restored(vault, each) for each in items)
 
 
-def _restored(vault: Vault, step: Step) -> Step | Problem:
+def _restored(vault: Vault, step: Step | Problem) -> Step | Problem:
     names: dict[str, None] = {}
     faults: list[WrongName] = []
 
@@ -54,7 +54,7 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
         faults.extend(wrong)
         return made
 
-    if isinstance(step.operation, operations.ShowMessage | operations.Finish):
+    if isinstance(step, Problem) or isinstance(step.operation, operations.ShowMessage | operations.Finish):
         return step
     operation = mapped(step.operation, put_back)
     if isinstance(step.operation, operations.RunCommand):

@@ -12,7 +12,7 @@ from operator import methodcaller
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
-from codingagent.checkpoints.repository import holds_below, makes_git_run
+from codingagent.checkpoints.repository import makes_git_run
 from codingagent.errors import OperationError
 from codingagent.model import approval, events, observations, paths, plain_text
 from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled
@@ -94,12 +94,11 @@ class Protection:
         """Return the questions that changes call for, and what no checkpoint holds, by path."""
         every = [change for change, _, _ in changes.values()]
         asks: dict[str, Ask] = {}
-        holds = holds_below(self._context.workspace.root)
         for change in every:
             # By its name, or by what it does.
             ask = ask_for_path(self._rules, path := change.path)
             if ask is None and self._rules.approval_required:
-                if makes_git_run(path, holds):
+                if makes_git_run(path, self._context.workspace.root):
                     ask = ask_for_change(path, "git runs what it contains")
                 elif (new := change.new) and new.mode & _OWNER_BITS and not new.is_link:
                     ask = ask_for_change(path, "whoever runs it gets its owner's rights")

@@ -290,9 +290,9 @@ class Requests:
             told = in_request(json.dumps(content, ensure_ascii=False))
             if event.encoding == "utf-8" and told in text:
                 whole[event.path] = digest_of(event.content.encode())
-                texts.keep({whole[event.path]: content.replace("\r\n", "\n")})
+                texts.keep(whole[event.path], content.replace("\r\n", "\n"))
         for view in self._known_then(text, brief, material, guess):
-            texts.keep({view.digest: view.text})
+            texts.keep(view.digest, view.text)
             # Line numbers still count by the text that was seen whole, where only changes of it are shown.
             if len(view.numbers) == view.total_lines and view.path not in self._changed:
                 whole[view.path] = view.digest
@@ -381,7 +381,7 @@ class Requests:
                     continue
                 view = shown.view(path, None, None)
                 if digest in digests[path] and texts is not None:  # as the last answer wrote it
-                    texts.keep({digest: view.text})
+                    texts.keep(digest, view.text)
                 elif (had := self._had(view)) is not None and had.changed:
                     from codingagent.context.show import some_lines
 

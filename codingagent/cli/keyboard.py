@@ -147,6 +147,7 @@ else:
                 prompt()
                 while b"\n" not in data and _PASTE not in data:
                     if elsewhere():
+                        self._forget()
                         return None
                     if self._was_away:
                         self._was_away, data = False, b""
@@ -207,15 +208,21 @@ else:
         def _edit(self, edits: bool) -> None:
             """Have the terminal edit and show a line, or deliver each key; input that waits is kept."""
             self._edits = edits
-            modes = termios.tcgetattr(self._terminal)
-            modes[0] |= termios.ICRNL
-            if edits:
-                modes[3] |= termios.ECHO | termios.ICANON
-                modes[6][termios.VEOL] = b"\x1b"  # the mark of a paste is not kept until Enter
-            else:
-                modes[3] &= ~(termios.ECHO | termios.ICANON)
-                modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
-            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+            with contextlib.suppress(termios.error):  # the terminal is gone: a read tells
+                modes = termios.tcgetattr(self._terminal)
+                modes[0] |= termios.ICRNL
+                if edits:
+                    modes[3] |= termios.ECHO | termios.ICANON
+                    modes[6][termios.VEOL] = b"\x1b"  # the mark of a paste is not kept until Enter
+                else:
+                    modes[3] &= ~(termios.ECHO | termios.ICANON)
+                    modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+                termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+
+        def _forget(self) -> None:
+            """Drop a line that was begun: it is not shown again."""
+            with contextlib.suppress(termios.error):
+                termios.tcflush(self._terminal, termios.TCIFLUSH)
 
         def _give_back(self) -> None:
             if not self._before:
@@ -236,5 +243,5 @@ else:
             os.kill(os.getpid(), number)
             signal.signal(number, self._step_aside)
             self._take()
-            termios.tcflush(self._terminal, termios.TCIFLUSH)  # a line that was begun is not shown again
+            self._forget()
             self._was_away = True

@@ -17,8 +17,8 @@ from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
 from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
-from codingagent.model import events, patterns, plain_text, session_fold, settings
 from codingagent.model import journal_entries as entries
+from codingagent.model import patterns, plain_text, session_fold, settings
 from codingagent.model.plain_text import estimated, on_screen
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.journal import document
@@ -74,10 +74,7 @@ def timed(records: Iterable[entries.Record], mailbox: "Mailbox") -> Iterator[Lin
     room = replace(look, width=max(look.width - _TIME_CELLS, 1)) if look.is_terminal else look
     for record, session in session_fold.states(records):
         before = [(f"{record.at[:19].replace('T', ' ')}  ", "")]
-        beside: Line = ()
-        if isinstance(event := getattr(record, "event", None), events.CommandRan):
-            beside = [(f" [sandbox: {event.sandbox}]", "dim")]
-        for line in laid_out(lines_of(record, session, mailbox, room, beside), room):
+        for line in laid_out(lines_of(record, session, mailbox, room), room):
             yield [*before, *line]
             before = [(" " * _TIME_CELLS, "")]
 

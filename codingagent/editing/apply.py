@@ -8,7 +8,6 @@ search belongs is decided in `find`; it must fit one place only.
 import contextlib
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -234,20 +233,15 @@ class _Lines:
     def text(self) -> str:
         return "\n".join(self.raw) + ("\n" if self.is_ended and self.raw else "")
 
-    def put(self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)) -> Hunk:
-        """Put lines in the place of `count` others; they get the line end that stood there.
-
-        `same` is how many of them at the head and at the tail stay, to the byte.
-        """
+    def take(self, found: match.Found) -> Hunk:
+        """Put lines in the place of others; they get the line end that stood there."""
+        start, count, new, (head, tail) = found.start, found.count, found.new, found.same
         end = start + count
         at_end = end == len(self.raw)
-        head, tail = same
         if at_end and not self.is_ended:
             head = max(min(head, count - 1), 0)  # the last line may need an end now
         is_unended = start == len(self.raw) - 1 and not self.is_ended
         beside = self.raw[start - 1 if is_unended and start else start] if self.raw else ""
-        if self.raw is self.lines and any("\r" in line for line in new):
-            self.raw = [*self.lines]
         made = [*new[head : len(new) - tail]]
         if self.raw is not self.lines:
             return_mark = "\r" * beside.endswith("\r")
@@ -256,18 +250,13 @@ class _Lines:
         self.lines.put(start + head, end - tail, made)
         if at_end and not self.is_ended and count and self.raw:
             self._end_last(is_returned=False)
+        self.finish(found.end)
         return Hunk(start + 1, count, start + 1, len(new))
 
     def _end_last(self, *, is_returned: bool) -> None:
         """Give the last line a "\r", or take it off."""
         if self.raw is not self.lines:
             self.raw[-1] = self.raw[-1].removesuffix("\r") + "\r" * is_returned
-
-    def take(self, found: match.Found) -> Hunk:
-        """Put what was found."""
-        hunk = self.put(found.start, found.count, found.new, found.same)
-        self.finish(found.end)
-        return hunk
 
     def finish(self, end: FileEnd | None) -> None:
         if end in (None, "kept") or not self.raw or self.is_ended is (end == "ended"):
@@ -302,13 +291,6 @@ _MOVED = "lines have moved since the chat was shown them: {} of the edit was tak
 _TELLING = 3
 Span = tuple[int, int]
 """Indexes of lines: the first, and the one behind the last."""
-
-
-class Fit(NamedTuple):
-    """Whether a file can be parsed with new lines in a place, and how like the lines there they are."""
-
-    is_whole: bool
-    likeness: float
 
 
 def _place_of(
@@ -363,13 +345,13 @@ def _named(start: int, end: int) -> str:
     return f"line {end}" if end - start == 1 else f"lines {start + 1}-{end}"
 
 
-def _best(fits: Mapping[Span, Fit], *, is_sure: bool) -> Span | None:
+def _best(fits: Mapping[Span, tuple[bool, float]], *, is_sure: bool) -> Span | None:
     """Return the place that is meant; None if that is not certain. `is_sure`: one alone is meant."""
     if len(fits) == 1 and is_sure:
         return next(iter(fits))
-    ranked = sorted(fits, key=lambda place: fits[place].likeness, reverse=True)
-    whole = [place for place in ranked if fits[place].is_whole]
-    likeness = [fits[place].likeness for place in ranked] + [0.0]
+    ranked = sorted(fits, key=lambda place: fits[place][1], reverse=True)
+    whole = [place for place in ranked if fits[place][0]]
+    likeness = [fits[place][1] for place in ranked] + [0.0]
     if likeness[0] >= _LIKE and likeness[0] - likeness[1] >= _LIKER:
         return ranked[0] if ranked[0] in whole or not whole else None
     return whole[0] if len(whole) == 1 < len(fits) else None
@@ -391,7 +373,8 @@ def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Sp
     return (start + before, end + before) if before == after else None
 
 
-def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
+def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> tuple[bool, float]:
+    """Return whether the file can be parsed with new lines in a place, and how like those there they are."""
     new, (start, end) = split(change.text), place
     is_whole = not path or syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
     old = [line.strip() for line in now[start:end] if line.strip()]
@@ -400,14 +383,14 @@ def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> Fit:
         (bare[0] and new[:1] == now[max(start - 1, 0) : start])
         or (bare[-1] and new[-1:] == now[end : end + 1])
     ):
-        return Fit(is_whole, 0)  # the file would have that line twice
+        return is_whole, 0  # the file would have that line twice
     shared = sum(line in bare for line in old if len(line) > _TELLING)
     # What is new stands most often behind what was there.
     was, *both = ("\n".join(lines)[:_COMPARED_CHARACTERS] for lines in (old, bare, bare[: len(old)]))
     ratio = (
         max(difflib.SequenceMatcher(None, was, each, autojunk=False).ratio() for each in both) if was else 0
     )
-    return Fit(is_whole, 1 if 2 * shared >= len(old) > 0 else ratio)
+    return is_whole, 1 if 2 * shared >= len(old) > 0 else ratio
 
 
 # --- substitutions ----------------------------------------------------------------------------------

@@ -55,8 +55,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         return (_fence(case, is_first=False) if is_first else None) or lines
     if lines is None and not is_fence(next(filter(str.strip, case.lines), "")):
         return None
-    if (rest := _without_extra_fence(case)) is not None:
-        return rest
+    _check_extra_fence(case)
     words = [line for line in case.lines if line.strip()]
     is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
     if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
@@ -69,20 +68,18 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     return None
 
 
-def _without_extra_fence(case: BodyCase) -> list[str] | None:
-    """Return the lines of a file after a bare fence that is never closed, while all others in them are."""
+def _check_extra_fence(case: BodyCase) -> None:
+    """Refuse lines that begin with a bare fence which is never closed, while all others of the file are."""
     lines = [*itertools.dropwhile(lambda line: not line.strip(), case.lines)]
     if len(lines) < 2 or lines[0].strip(" \t`~") or not is_fence(lines[0]):
-        return None
-    if case.is_whole:
-        # In a fence of its own no chat has put another round it.
-        return lines[1:] if not case.arrival.in_code and depth_after(lines[1:], lines[0]) == 0 else None
+        return
     there, gone, come = (
         sum(map(is_fence, each)) for each in (case.ground.lines, case.ground.replaced, lines)
     )
-    if file_kinds.is_prose(case.path) and there % 2 == 0 and (there - gone + come) % 2:
+    # In a fence of its own no chat has put another round it.
+    is_odd = not case.arrival.in_code if case.is_whole else file_kinds.is_prose(case.path) and there % 2 == 0
+    if is_odd and (there - gone + come) % 2:
         case.refuse("it begins with a code fence that ends nowhere")
-    return None
 
 
 def _wraps(case: BodyCase, bare: list[str]) -> bool:

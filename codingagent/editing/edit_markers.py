@@ -70,9 +70,14 @@ class _Marker(Struct, frozen=True):
     way: Channel = UNHARMED
 
 
-def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedEdit, ...]:
-    """Return the blocks between markers; strays, and examples in prose, are passed over."""
-    if not any(_HINT.search(line, 0, 200) for line in lines):
+def find_edits(
+    lines: Sequence[str], *, is_prose: bool = False, has_strays: bool = False
+) -> tuple[MarkedEdit, ...]:
+    """Return the blocks between markers, in order; examples in prose are passed over.
+
+    So are strays, or each marker of a chat's edit that belongs to no block is a broken one.
+    """
+    if not (has_strays or any(_HINT.search(line, 0, 200) for line in lines)):
         return ()
     skipped = _examples(lines) if is_prose else frozenset[int]()
     signs = [i for i, line in enumerate(lines) if _is_sign(line) and i not in skipped]
@@ -83,6 +88,7 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
     equals = ((i, _MIDDLE.fullmatch(line)) for i, line in plain if "====" in line[:200])
     middles = [_Marker(i, len(found[1]), is_known=False) for i, found in equals if found]
     found: list[MarkedEdit] = []
+    passed: list[tuple[int, str]] = []
     for opening, after in zip_longest(openings, openings[1:]):
         limit = len(lines) if after is None else after.index
         inside = []
@@ -93,7 +99,18 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
             inside.append(markers[first:last])
         if (edit := _edit(lines, opening, *inside)) is not None:
             found.append(edit)
-    return tuple(found)
+        elif _asks(opening.label):
+            passed.append((opening.index, "closing"))
+    if not has_strays:
+        return tuple(found)
+    passed += ((m.index, "opening") for m in closings if _ANSWERING_LABEL.fullmatch(m.label))
+    inside_of = {at for edit in found for at in range(edit.start, edit.end)}
+    strays = (
+        MarkedEdit(at, at + 1, fault=f"it has no {lacks} marker", asks=True)
+        for at, lacks in passed
+        if at not in inside_of
+    )
+    return tuple(sorted((*found, *strays), key=lambda edit: edit.start))
 
 
 def _is_sign(line: str) -> bool:
@@ -101,18 +118,9 @@ def _is_sign(line: str) -> bool:
     return line.lstrip(" \t").startswith(("<", ">", "=", "-", "+", "&", "\\"))
 
 
-def asks(line: str) -> bool:
-    """Return whether a line is the opening of a chat's edit, whatever follows it."""
-    if not _is_sign(line) or _HINT.search(line, 0, 200) is None:
-        return False
-    found = _opening(line, 0)
-    return found is not None and _ASKING_WORD.fullmatch(_first_word(found.label)) is not None
-
-
-def answers(line: str) -> bool:
-    """Return whether a line is the closing marker of a chat's edit, whatever is before it."""
-    found = _closing(line, 0) if _is_sign(line) else None
-    return found is not None and _ANSWERING_LABEL.fullmatch(found.label) is not None
+def _asks(label: str) -> bool:
+    """Return whether an opening is that of a chat's edit, not of version control."""
+    return _ASKING_WORD.fullmatch(_first_word(label)) is not None
 
 
 def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> bool:
@@ -143,9 +151,8 @@ def _edit(
         closings = known or is_equal or closings
         if not middles and not known:
             return None
-    asking = _ASKING_WORD.fullmatch(_first_word(opening.label)) is not None
     start = opening.index
-    bare = MarkedEdit(start, start + 1, label=opening.label, asks=asking)
+    bare = MarkedEdit(start, start + 1, label=opening.label, asks=_asks(opening.label))
     if not closings:
         return replace(bare, fault="it has no closing marker")
     close = next((m for m in closings if m.length == opening.length), closings[0])

@@ -110,20 +110,19 @@ class Vault:
             self._add(entry)
         self._told = {*self.by_name}
 
-    def hide(self, text: str, path: str = "", /) -> str:
+    def hide(self, text: str, path: str = "", /, *, tells: bool = True) -> str:
         """Return a text with names for its secrets, in as many lines; of a path on disk it is kept."""
         if path and self.hides and self.is_secret_file(path, text):
             self.is_changed |= self.copies.keep(path, "" if self.wishes.allows(path) else text)
-        return self._hidden(text, path, self.spans(text, path))
+        return self._hidden(text, path, self.spans(text, path), tells=tells)
 
     def preview(self, text: str, path: str) -> str:
         """Return a text that no file holds yet, as `hide` would; nothing about the file is kept or told."""
-        told, news = {*self._told}, [*self.news]
-        hidden = self._hidden(text, path, self.spans(text, path), is_on_disk=False)
-        self._told, self.news = told, news
-        return hidden
+        return self._hidden(text, path, self.spans(text, path), is_on_disk=False, tells=False)
 
-    def _hidden(self, text: str, path: str, spans: list[Secret], *, is_on_disk: bool = True) -> str:
+    def _hidden(
+        self, text: str, path: str, spans: list[Secret], *, is_on_disk: bool = True, tells: bool = True
+    ) -> str:
         if not spans:
             return text
         parts: list[str] = []
@@ -134,7 +133,8 @@ class Vault:
             parts.append(text[end : span.start])
             for number, piece in enumerate(text[span.start : span.end].split("\n")):
                 bare = piece.strip()
-                name = self._named(bare, span, path, line + number + 1 if is_on_disk else 0)
+                at = line + number + 1 if is_on_disk else 0
+                name = self._named(bare, span, path, at, tells=tells)
                 parts += ("\n" if number else "", piece.replace(bare, name, 1) if bare else piece)
             end = span.end
         parts.append(text[end:])
@@ -142,9 +142,7 @@ class Vault:
 
     def know(self, text: str, path: str = "", /) -> str:
         """Learn the secrets of a file that is not shown. Return its text unchanged."""
-        told, news = {*self._told}, [*self.news]
-        self.hide(text, path)
-        self._told, self.news = told, news
+        self.hide(text, path, tells=False)
         return text
 
     def hide_quote(self, text: str, path: str = "", /, names: Collection[str] = ()) -> str:
@@ -205,7 +203,7 @@ class Vault:
         held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
-    def _named(self, bare: str, span: Secret, path: str, line: int) -> str:
+    def _named(self, bare: str, span: Secret, path: str, line: int, *, tells: bool) -> str:
         """Return the name of a line of a value; the line itself if it need not be hidden."""
         if not bare or bare in self.by_name or (bare[0] == "-" and _FRAME.fullmatch(bare)):
             return bare
@@ -216,7 +214,7 @@ class Vault:
             entry.places, self.is_changed = {**entry.places, path: line}, True
         if entry.is_allowed:
             return bare
-        if entry.name not in self._told:
+        if tells and entry.name not in self._told:
             self._told.add(entry.name)
             self.news.append(entry)
         return entry.name

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -357,14 +357,13 @@ class ShownTexts:
         except OSError:
             return None
 
-    def keep(self, texts: Mapping[str, str]) -> None:
-        """Store texts by their digests; ignore disk errors."""
+    def keep(self, digest: str, text: str) -> None:
+        """Store a text by its digest; ignore disk errors."""
         with contextlib.suppress(OSError, WorkError):
-            for digest, text in texts.items():
-                if not self.has(digest):
-                    self._folder.mkdir(parents=True, exist_ok=True)
-                    atomic_write.write_beside(self._folder / digest, text, is_synced=False)
-                    atomic_write.put_in_place(self._folder / digest)
+            if not self.has(digest):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                atomic_write.write_beside(self._folder / digest, text, is_synced=False)
+                atomic_write.put_in_place(self._folder / digest)
 
     def prune(self, digests: Iterable[str]) -> None:
         """Remove all texts but these."""

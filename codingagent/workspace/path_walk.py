@@ -75,9 +75,6 @@ class PathWalk:
             return place.folder.lstat(place.name) is not None
         return False
 
-    def has_git(self) -> bool:
-        return self._folder.lstat(".git") is not None
-
     def _leads_to(self, place: dirfd.Position) -> bool:
         with (
             contextlib.suppress(OperationError, dirfd.NotFoundError),

@@ -175,10 +175,21 @@ def test_the_end_of_input_is_no_line() -> None:
         assert person.line("n\x04\r") == "n"
 
 
+def test_a_terminal_that_is_gone_is_the_end_of_input() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as terminal, Keyboard(terminal, io.StringIO()) as keyboard:
+        os.close(ours)
+        with pytest.raises(EOFError):
+            keyboard.line(lambda: None, lambda: False)
+
+
 def test_what_came_from_elsewhere_comes_first() -> None:
     with pad() as person, person.keyboard as keyboard:
         person.type("y\r")
         assert keyboard.line(lambda: None, lambda: True) is None
+        person.type("half a li")
+        assert keyboard.line(lambda: None, lambda: True) is None
+        assert not keyboard.discard()
 
 
 def test_a_terminal_of_another_encoding() -> None:

@@ -55,8 +55,12 @@ def test_what_edits_are_found_in_a_text(case: tuple[str, bool], outcome: str) ->
 
 
 def test_a_search_asks_for_an_edit_and_a_branch_does_not() -> None:
-    assert edit_markers.asks("<<<<<<< SEARCH")
-    assert not edit_markers.asks("<<<<<<< HEAD")
+    """Alone it is a broken one, as is the end of an edit."""
+    lines = ["<<<<<<< HEAD", "a", "<<<<<<< SEARCH", "b", ">>>>>>> REPLACE"]
+    found = edit_markers.find_edits(lines[:3], has_strays=True)
+    assert [(edit.start, edit.fault) for edit in found] == [(2, "it has no closing marker")]
+    found = edit_markers.find_edits(lines[3:], has_strays=True)
+    assert [(edit.start, edit.fault) for edit in found] == [(1, "it has no opening marker")]
 
 
 @each_row("spelling", SPELLINGS)

@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +34,7 @@ SMALLEST_CHARACTERS = 1_000
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 _PATIENCE_S = 5.0
+_SET = "`tmux set -s set-clipboard external`, `tmux set -as terminal-features ',*:clipboard'`"
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
@@ -230,29 +231,6 @@ def is_the_terminals() -> bool:
     return bool(is_remote or (os.environ.get("TMUX") and not program()))
 
 
-def _tmux(*words: str, outside: Collection[Path], data: bytes = b"") -> tuple[int, str] | None:
-    """Run the tmux that this process is in, if any: its exit code, and what it says."""
-    found = programs.find_program("tmux", *outside) if os.environ.get("TMUX") else None
-    if found is None:
-        return None
-    done = run_tool([found, *words], os.environ, data, _PATIENCE_S)
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
-def tmux_fault(*outside: Path) -> str:
-    """Return why tmux would not pass on a text, and what to set; empty if it would, or there is none.
-
-    By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
-    """
-    asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
-    _, said = _tmux("display-message", "-p", asked, outside=outside) or (0, "")
-    setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
-    ways = ["`tmux set -s set-clipboard external`"] * (setting == "off")
-    if features and "clipboard" not in features.split(","):
-        ways.append(f"`tmux set -as terminal-features ',{terminal}:clipboard'`, attach again")
-    return f"tmux passes nothing on to the clipboard: {'; '.join(ways)}; or {_REMEDY}" if ways else ""
-
-
 def put(text: str, *outside: Path) -> tuple[str, str]:
     """Put a text on the clipboard; return what was done, and what to try if that does not help.
 
@@ -269,14 +247,15 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         raise WorkError(
             "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
         )
-    if fault := tmux_fault(*outside):
-        raise WorkError(fault)
-    tmux = _tmux("load-buffer", "-w", "-", outside=outside, data=data)
-    if tmux is None or tmux[0] != 0:
+    way = lacks[1] if lacks else "attach the file"
+    tmux = programs.find_program("tmux", *outside) if os.environ.get("TMUX") else None
+    way = f"{_SET}, attach again; or {way}" if tmux else way
+    # By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
+    load = [tmux or "", "load-buffer", "-w", "-"]
+    if tmux is None or run_tool(load, os.environ, data, _PATIENCE_S).returncode != 0:
         # OSC 52; many terminals refuse silently, and tmux before 3.2.
         sys.stdout.write(f"\x1b]52;c;{encoded.decode()}\x07")
         sys.stdout.flush()
-    way = lacks[1] if lacks else "attach the file"
     if_not = f"  if nothing arrives, your terminal does not let programs do this (OSC 52): {way}\n"
     return "was sent to your terminal's clipboard", if_not
 

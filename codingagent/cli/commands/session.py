@@ -406,10 +406,7 @@ def _record_commit(
             checkpoints = shared.work.context.lazy_store.needed()
             after = checkpoints.take().id
             changed = [each.path for each in checkpoints.changes(before, after) if each.path in own]
-            counts = checkpoints.counts(before, after) if changed else {}
-            told = [f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
-            told += [shown(path) for path in changed if path not in counts]
-            left = {own[path] for path in changed}
+            told, left = [shown(path) for path in changed], {own[path] for path in changed}
         if told:
             there = (s.sequence for s in steps(records)[::-1] if s.sequence and not s.undo)
             log.record(HookChanged(next(there, 0), before, after, tuple(changed), now()))

@@ -7,7 +7,6 @@ readings agree, or one of them is not possible.
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
@@ -15,7 +14,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import edit_markers, elisions
+from codingagent.editing import elisions
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, paths
@@ -60,7 +59,6 @@ class Fence(Struct, frozen=True):
 
     @property
     def language(self) -> str:
-        """The language that the fence names, in lower case."""
         return re.split(r"[\s:{,]", self.info, maxsplit=1)[0].lower()
 
 
@@ -77,7 +75,6 @@ class Fences:
         self._by_line = {fence.line: fence for fence in self.all}
 
     def at(self, line: int) -> Fence | None:
-        """Return the fence at a line."""
         return self._by_line.get(line)
 
     def first_close(self, opening: Fence, start: int) -> int | None:
@@ -177,22 +174,6 @@ _HOW = (
     "send <<<<<<< SEARCH, the old lines, =======, the new lines, >>>>>>> REPLACE again; if the text"
     " itself contains such a line, make all three markers longer, of equal length"
 )
-
-
-def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
-    """Return the blocks of an answer in order; a marker that belongs to none is a broken one."""
-    found: list[MarkedEdit] = []
-    at = 0
-    for edit in (*edit_markers.find_edits(lines), None):
-        for index in range(at, len(lines) if edit is None else edit.start):
-            lacks = "closing" if edit_markers.asks(lines[index]) else ""
-            if lacks := lacks or "opening" * edit_markers.answers(lines[index]):
-                fault = f"it has no {lacks} marker"
-                found.append(MarkedEdit(index, index + 1, fault=fault, asks=True))
-        if edit is not None:
-            found.append(edit)
-            at = edit.end
-    return tuple(found)
 
 
 def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replacement, Channel]:
@@ -387,7 +368,6 @@ class Headings:
         return self._named[at]
 
     def _texts(self, start: int, end: int) -> tuple[str, ...]:
-        """Return the paths that some lines name."""
         names = (self._name(i) for i in range(start, end))
         return tuple(dict.fromkeys(text for name in names if name is not None for text in name.texts))
 
@@ -418,7 +398,6 @@ class Headings:
         return self.between(max(self.floor, fence.line - 3), fence.line, 1)
 
     def near(self, at: int) -> Name | None:
-        """Return the nearest name above a line."""
         return self.between(self.floor, at, _ABOVE_LIMIT)
 
     def between(self, start: int, end: int, limit: int) -> Name | None:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from functools import partial
 
+from codingagent.editing import edit_markers
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths, patterns, plain_text
@@ -60,7 +61,7 @@ class _AnswerReader:
         self._lines = lines
         self._files = files
         self._fences = Fences(lines)
-        self._edits = {edit.start: edit for edit in blocks.find_edits(lines)}
+        self._edits = {edit.start: edit for edit in edit_markers.find_edits(lines, has_strays=True)}
         self._openings = list(self._edits)
         self._names = Headings(lines, files, self._fences)
         self._items = Items(files)
@@ -321,7 +322,6 @@ class _AnswerReader:
 
 # --- patches without numbers: `*** Begin Patch` ---
 def _begins_patch(line: str) -> bool:
-    """Return whether a line opens a patch, or a section of one."""
     return line.rstrip() == _BEGIN or line.startswith(_SECTIONS)
 
 

@@ -5,7 +5,7 @@ damaged form, or a block is doubtful (unclosed, unreadable, or holding what may 
 that name a command are looked at one by one: a line that is one of our tags once its damage is undone
 (`RULES`) becomes that tag. Closed blocks that the grammar had no doubt about are never looked into.
 Damage to whole blocks is undone for their bodies too where the two tags prove it; what the tags prove else of
-each body is its arrival.
+each body is its evidence.
 """
 
 import re
@@ -166,6 +166,43 @@ class RepairedAnswer(Struct, dict=True):
             kept += text[at:start] + "\n" * text.count("\n", start, end)
             at = end
         self.change(kept + text[at:])
+
+    # --- how each body came; each block costs little ---
+    @cached_property
+    def _first_line_end(self) -> int:
+        return scanner.line_end(self.text, len(self.text) - len(self.text.lstrip()))
+
+    @cached_property
+    def _spaced_to(self) -> int:
+        adjacent = _ADJACENT.search(self.text)
+        return len(self.text) if adjacent is None else adjacent.end()
+
+    @cached_property
+    def _margins(self) -> dict[str, int]:
+        """Where the first line begins that is not indented so, by indentation."""
+        found = {
+            lead: re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self.text, re.MULTILINE)
+            for lead in {*self.leads.values()}
+        }
+        return {lead: len(self.text) if at is None else at.start() for lead, at in found.items()}
+
+    def evidence_of(self, block: Block) -> BodyEvidence:
+        """Return how a block's body came, as the tags up to its own show.
+
+        Later tags don't count: a block must be read the same way if the answer is cut off after it.
+        """
+        last = block.line + block.body.count("\n") + 1
+        lead = self.leads.get(block.line, "")
+        way = frozenset(d for d, line in self.ways.items() if line <= last)
+        return BodyEvidence(
+            way,
+            lead,
+            is_moved=bool(lead) and self._margins[lead] >= block.start > self._first_line_end,
+            in_code=block.start in self.fenced,
+            # A body of one blank line says nothing of how it came: it is taken as written.
+            is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
+            is_one_line=self.text.find("\n", block.start, block.end) < 0,
+        )
 
 
 def _fences(text: str, scan: Scan) -> Iterator[tuple[int, str]]:
@@ -340,43 +377,3 @@ class _Mender:
             self._mended.leads[self._lines.of(opening.start)] = lead
         if lines and all(line[-1:] in (" ", "\t") for line in (first, last, *lines)):
             self._doubt(opening, "spaces end it and each line of its body")
-
-
-# --- how each body came -----------------------------------------------------------------------------
-class Arrivals:
-    """The arrival of each body of an answer; blocks are asked for in their order, and each costs little."""
-
-    def __init__(self, mended: RepairedAnswer) -> None:
-        self._mended = mended
-        self._text = mended.text
-        self._fenced = mended.fenced
-        self._margins: dict[str, int] = {}
-        first = len(self._text) - len(self._text.lstrip())
-        self._first_line_end = scanner.line_end(self._text, first)
-        adjacent = _ADJACENT.search(self._text)
-        self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
-
-    def of(self, block: Block) -> BodyEvidence:
-        """Return how a block's body came, as the tags up to its own show.
-
-        Later tags don't count: a block must be read the same way if the answer is cut off after it.
-        """
-        last = block.line + block.body.count("\n") + 1
-        lead = self._mended.leads.get(block.line, "")
-        way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
-        return BodyEvidence(
-            way,
-            lead,
-            is_moved=bool(lead) and self._margin(lead) >= block.start > self._first_line_end,
-            in_code=block.start in self._fenced,
-            # A body of one blank line says nothing of how it came: it is taken as written.
-            is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
-            is_one_line=self._text.find("\n", block.start, block.end) < 0,
-        )
-
-    def _margin(self, lead: str) -> int:
-        """Return where the first line begins that is not indented so."""
-        if lead not in self._margins:
-            found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
-            self._margins[lead] = len(self._text) if found is None else found.start()
-        return self._margins[lead]

@@ -6,8 +6,6 @@ overlap in a text that can't be mistaken: the last line that arrived, sent once 
 
 import re
 
-from msgspec import Struct
-
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths, plain_text, results
@@ -141,14 +139,8 @@ def whole_again(earlier: str, cut: str, text: str) -> str | None:
     return "\n" * before.count("\n") + again[start + at :]
 
 
-class SecondHalf(Struct, frozen=True):
-    """An answer that closes a block which it does not open: it does not fit what had arrived of that."""
-
-    head: Block
-    """The block, without its body."""
-    line: int
-    """Where it is closed; or opened, if it `begins` otherwise than before."""
-    begins: bool = False
+SecondHalf = tuple[Block, int, bool]
+"""A block that an answer closes and does not open, without its body; the line; whether it begins there."""
 
 
 def second_half(cut: str, text: str) -> SecondHalf | None:
@@ -165,14 +157,14 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     arrived = head._replace(body=cut.partition("\n")[2])
     for block in blocks:
         if is_rest(arrived, block):
-            return SecondHalf(head, block.line, begins=True)
+            return head, block.line, True
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
         at = found.start()
         if any(block.name == head.name and block.start < at for block in blocks):
             return None
         if not any(block.start <= at < block.end for block in blocks):
-            return SecondHalf(head, text.count("\n", 0, at) + 1)
+            return head, text.count("\n", 0, at) + 1, False
     return None
 
 
@@ -199,7 +191,6 @@ def _head(cut: str) -> Block | None:
 
 
 def _first(text: str) -> int:
-    """Return where an answer's own text begins."""
     lead = _NO_TEXT.match(text)
     return lead.end() if lead else 0
 

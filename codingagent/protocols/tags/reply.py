@@ -33,7 +33,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import continuation, decoder, repair, scanner
-from codingagent.protocols.tags.block_repair import Arrivals, RepairedAnswer
+from codingagent.protocols.tags.block_repair import RepairedAnswer
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
@@ -175,14 +175,14 @@ def read(text: str) -> Reply:
     items: list[Step | Problem] = []
     unused: list[str] = []
     done, cut = False, ""
-    invented, arrivals = _invented(mended), Arrivals(mended)
+    invented = _invented(mended)
     is_whole = all(block.closed for block in found.blocks)
     last_act = max((block.start for block in found.blocks if block.name != "DONE"), default=0)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
-        item = _read_block(block, mended, arrivals, is_whole=is_whole)
+        item = _read_block(block, mended, is_whole=is_whole)
         if not cut and block.start >= last_act:
             is_last = block is found.blocks[-1] and not found.ended
             cut = continuation.cut_of(mended, block, is_last=is_last)
@@ -376,9 +376,7 @@ def objection(header: Header | None, session: session_state.Session, digest: str
     return ""
 
 
-def _read_block(
-    block: scanner.Block, mended: RepairedAnswer, arrivals: Arrivals, *, is_whole: bool
-) -> Step | Problem:
+def _read_block(block: scanner.Block, mended: RepairedAnswer, *, is_whole: bool) -> Step | Problem:
     if notes := mended.notes_of.get(block.line):
         block = block._replace(notes=(*notes, *block.notes))
     kind, line, closing = Kind(block.name), block.line, block.closing
@@ -412,7 +410,7 @@ def _read_block(
             )
             return Problem(kind, fact, line, advice=advice)
     try:
-        operation, told = decoder.decode(block, arrivals.of(block))
+        operation, told = decoder.decode(block, mended.evidence_of(block))
     except OperationError as fault:
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
         return replace(_refused(kind, fault.but(advice=at), line), notes=block.notes, subject=path)
@@ -432,26 +430,26 @@ def header_of(values: Mapping[str, str]) -> Header:
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without a block whose first half does not fit, and without what may need it."""
-    before = (i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER)
-    behind = [f"{item.kind} at line {item.line}" for item in reply.items if item.line > half.line]
-    does, name = "opens it again" if half.begins else "ends it", continuation.named(half.head)
+    head, line, begins = half
+    before = (i for i in reply.items if i.line < line and i.kind is not Kind.ANSWER)
+    behind = [f"{item.kind} at line {item.line}" for item in reply.items if item.line > line]
+    does, name = "opens it again" if begins else "ends it", continuation.named(head)
     reason = (
-        f"{results.CUT_OFF} {name} before, and this answer {does} at line {half.line} without going on from"
+        f"{results.CUT_OFF} {name} before, and this answer {does} at line {line} without going on from"
         " where it stopped, so nothing of it was used"
     )
     again = f"; send {name} again from its start"
-    if half.begins:
+    if begins:
         again += ', with overwrite="true" if it starts in another way now'
     if behind:
         reason += f", and what follows it was not executed: {plain_text.some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
-    items = (*before, Problem(Kind(half.head.name), reason, half.line, advice=again))
-    notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
+    items = (*before, Problem(Kind(head.name), reason, line, advice=again))
+    notes = tuple(note for note in reply.notes if not note.startswith(f"line {line}: "))
     return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 
 
 def with_note(reply: Reply, note: str) -> Reply:
-    """Return the answer with one more note in front."""
     return replace(reply, notes=(note, *reply.notes)) if note else reply
 
 
