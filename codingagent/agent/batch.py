@@ -21,7 +21,16 @@ from codingagent.model import check_outcome, events, paths, patterns, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.events import changed_paths
-from codingagent.model.operations import EVERYWHERE, EditFile, Finish, Kind, Operation, RunCommand, named
+from codingagent.model.operations import (
+    EVERYWHERE,
+    CreateFile,
+    EditFile,
+    Finish,
+    Kind,
+    Operation,
+    RunCommand,
+    named,
+)
 from codingagent.model.plain_text import Note, parted
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
@@ -81,6 +90,7 @@ class Execution:
         self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
         operations = [] if begun else list(self._operations(items))
+        self.checkpointer.is_late = False
         if any(each.changes for each in operations):
             # The checkpoint holds the files that are about to change, by their real names.
             held: set[str] = set()
@@ -91,7 +101,10 @@ class Execution:
                 with contextlib.suppress(OperationError):
                     real = self.context.workspace.resolved
                     held.add(real(change.path, follow_last=change.follows))
-            self.checkpointer.before(held)
+            is_edit = self.session.is_of_tools and isinstance(operations[0], EditFile | CreateFile)
+            self.checkpointer.is_late = is_edit and all(map(self.checkpointer.may_follow, held))
+            if not self.checkpointer.is_late:
+                self.checkpointer.before(held)
         self._edits.clear()
         edits = [each for each in items if isinstance(each, Step) and isinstance(each.operation, EditFile)]
         meant = self._operations(edits)
@@ -145,7 +158,8 @@ class Execution:
                 self.check.run(ends=False)
             self.context.workspace.check()
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
-            if self.session.checkpoints.before or self.session.checkpoints.latest:
+            kept = self.session.checkpoints
+            if (kept.before or kept.latest) and not self.checkpointer.is_late:
                 self.checkpointer.after()
             self.protection.look()
         if self.session.protected_found and self.session.protected_settled is None:

@@ -15,7 +15,7 @@ from codingagent.errors import OperationError
 from codingagent.model import documents, operations
 from codingagent.model.approval import Answer
 from codingagent.model.events import Denied, Event, FileEdited
-from codingagent.model.journal_entries import ApprovalAsked, ContentChange
+from codingagent.model.journal_entries import ApprovalAsked, ContentChange, Record
 from codingagent.model.notices import Notice, Remark
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, plural, without_halves
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
 
 
+def untold(_record: Record, _session: Session) -> None:
+    """Tell nobody of a record: nothing needs to be hidden in it."""
+
+
 class Person(Struct, frozen=True):
     """The person at the screen: how to show them notices and records, and ask them."""
 
@@ -48,7 +52,7 @@ class Person(Struct, frozen=True):
     """Operations in other formats need no approval."""
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
-    record: Tell = lambda _record, _session: None
+    record: Tell = untold
     any_key: Callable[[str], AbstractContextManager[Callable[[], bool]]] = lambda _: nullcontext(bool)
     """Show what a key of theirs skips; what is entered says whether one came."""
 
@@ -228,6 +232,8 @@ class Plan(Struct, frozen=True):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
+    edited: tuple[bytes, bytes, int] | None = None
+    """What a file holds before and after an edit, and its mode."""
 
 
 def subject_of(operation: operations.Operation) -> str:

@@ -158,7 +158,9 @@ class Conversation:
         """Execute a call of a tool as an answer; ApprovalError if nobody answers its question."""
         answer = self._reader.read(data)
         assert answer is not None, "it is JSON"
-        kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence, ".json")
+        # Lost with the power, it counts as unread: nothing of it runs again.
+        where = self.session.session_id, self.session.sequence, ".json"
+        kept = self._mailbox.keep(data, *where, is_synced=False)
         self._begin(kept, answer)
         self._execute(answer.reply)
         self.write_due()

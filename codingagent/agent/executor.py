@@ -59,7 +59,8 @@ class Executor:
 
         If the journal can't be written (WorkError), nothing was changed.
         """
-        operation, log = order.operation, self._context.log
+        operation, context = order.operation, self._context
+        log = context.log
         if operation.changes:
             self._listed = ""
         try:
@@ -71,7 +72,8 @@ class Executor:
                 if question.digest != approved:
                     return question
             # Everything that the operation changes is recorded before it is changed.
-            planned = plan.changes, plan.event, order.id, plan.is_unseen, plan.limit_s
+            kept = context.checkpointer.keep(plan.changes[0].place, plan.edited) if plan.changes else None
+            planned = plan.changes, plan.event, order.id, plan.is_unseen, plan.limit_s, kept
             log.record(OperationStarted(order.index, order.kind, plan.subject, now(), *planned))
             if plan.event is None:
                 # A command whose start is lost in a power failure would start twice.

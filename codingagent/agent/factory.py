@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context, Person, Resources, bare_context, context_of
+from codingagent.agent.context import Context, Person, Resources, bare_context, context_of, untold
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy, VaultFile
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
@@ -170,11 +170,12 @@ def session_in(
         secrecy = secrecy_for(settings, VaultFile(folder))
         stack.callback(secrecy.save)
         stack.enter_context(_hidden_errors(secrecy))
+        tell = person.record
         person = replace(
             person,
             show=lambda notice, show=person.show: show(secrecy.notice(notice)),
             ask=lambda awaited, ask=person.ask: ask(secrecy.asked(awaited)),
-            record=lambda *told, record=person.record: record(*secrecy.record(*told)),
+            record=untold if person.record is untold else lambda *told: tell(*secrecy.record(*told)),
         )
         log = SessionLog(journal, session, person.record)
         context = context_of(resources, log, person, texts, secrecy)
@@ -182,6 +183,7 @@ def session_in(
             from codingagent.checkpoints import undo
 
             undo.finish_undo(home, context.checkpointer)
+        context.checkpointer.settle()
         if (session.is_new and not session.is_asking) or session.tier not in ("", sandbox.tier):
             context.remark(sandbox.remark)
             if said := own_code.own_code_in(place.root).remark:

@@ -261,6 +261,7 @@ def _write(
         (*_doubts(context, order, change), *leaks),
         event=event,
         is_unseen=known is not None,
+        edited=None if change.seen is None or data is None else (change.seen.data, data, change.seen.mode),
     )
     return _judged(context, order, plan, {path: (change.before, after)}, len(data or b""))
 

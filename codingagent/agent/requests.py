@@ -232,6 +232,9 @@ class Requests:
             chat, size = chats()[settings.chat], len(brief or text)
             if (is_first or size > (pasted(settings.chat) or size)) and (advice := chat.advice(size)):
                 yield advice
+            if chat.files is not None and session.sequence == chat.files.value + 1:
+                how = "if it refuses this one, /new-chat goes on in a new chat"
+                yield f"{chat.title} takes {chat.files.value} files: {how}"
         elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:
             how = "attach it instead of pasting, or lower context_chars"
             yield f"Request 1, {estimated(size)}, is too long for many chats: {how}"

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import cache, cached_property, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from codingagent.workspace.git_files import Git, GitListing
 
 _TICK_NS = 10**7
+# So many edits get their checkpoints at once: that takes less than a second.
+_LATE = 500
 
 # What tools make again by themselves, by names that nobody gives to work of their own: so not `build`,
 # `dist` and `target`.
@@ -132,6 +135,8 @@ class Checkpointer:
     ) -> None:
         self.log, self.lazy_store, self.show = log, lazy_store, show
         self._folders = folders
+        self.is_late = False
+        """The checkpoints around the edit of this turn follow later, of all edits so far at once."""
         self._said: set[str] = set()
         """What undo does not cover, as far as the person was told."""
         self.listed: GitListing | None = None
@@ -151,6 +156,42 @@ class Checkpointer:
     def sync(self) -> None:
         """Make everything written durable, in the workspace and in the home."""
         atomic_write.sync(self._folders)
+
+    def may_follow(self, path: str) -> bool:
+        """Return whether the checkpoints around an edit of a file may follow later."""
+        latest = self.log.session.checkpoints.latest
+        if len(self.log.session.late) >= _LATE:
+            self.settle()
+        act = methodcaller("covers_plainly", latest, path)
+        return bool(latest) and self.tried(act, otherwise=False)
+
+    def keep(self, path: str, edited: tuple[bytes, bytes, int] | None) -> journal_entries.KeptEdit | None:
+        """Keep what a file holds before and after an edit, for checkpoints that follow; else take the first.
+
+        None: there is one, or it was taken now.
+        """
+        kept: journal_entries.KeptEdit | None = None
+        if self.is_late:
+            latest = self.log.session.checkpoints.latest
+            if edited is not None:
+                kept = self.tried(methodcaller("keep", latest, path, *edited), None)
+            if kept is None:
+                self.is_late = False
+                self.before((path,))
+        return kept
+
+    def settle(self) -> None:
+        """Make the checkpoints that edits still lack; where that fails these can't be undone."""
+        late = self.log.session.late
+        if late and (store := self.lazy_store.opened) is not None:
+            try:
+                made = store.follow(edit for _, edit in late)
+            except WorkError as fault:
+                self.show(Remark(f"edits can't be undone: {fault}"))
+                return
+            for index, name in enumerate(made):
+                part = late[index // 2][0], index % 2 == 0, name
+                self.log.record(journal_entries.CheckpointTaken(*part, (), clock.now()))
 
     def before(self, held: Collection[str] = ()) -> None:
         """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
@@ -209,7 +250,8 @@ class Checkpointer:
             # Without git nothing is covered, and that was said; single operations have no session.
             if (store := self.lazy_store.opened) is None:
                 return False
-            commit = self.log.session.checkpoints.before
+            kept = self.log.session.checkpoints
+            commit = kept.latest if self.is_late else kept.before
             return not commit or bool(store.left_out_of((commit,), (path,)))
         return True
 
@@ -229,6 +271,7 @@ class Checkpointer:
         return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
 
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
+        self.settle()
         try:
             if (store := self.lazy_store.opened) is None:
                 return None

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from msgspec import Struct, field
 from codingagent.checkpoints.history import State
 from codingagent.errors import disk_errors
 from codingagent.model.patterns import text_at
-from codingagent.storage.atomic_write import free_name
+from codingagent.storage import atomic_write
 from codingagent.workspace import git_files
 from codingagent.workspace.dirfd import composed, is_folder, is_link, retried
 from codingagent.workspace.git_files import GitListing, text_of
@@ -90,7 +91,7 @@ class Store:
 
     def set_aside(self) -> Path:
         """Rename the directory, so that nothing in it is lost and a new one can be created."""
-        aside = free_name(self.path.parent, f"{self.path.name}.damaged-{{}}")
+        aside = atomic_write.free_name(self.path.parent, f"{self.path.name}.damaged-{{}}")
         with disk_errors(f"{self.path} is damaged and can't be renamed"):
             retried(lambda: os.rename(self.path, aside))
         return aside
@@ -166,6 +167,18 @@ class Store:
         new._make_index(commit, commit, {("update-index", "-q", "--refresh"): {}})
 
     # --- git -----------------------------------------------------------------------------------
+    def keep(self, data: bytes) -> str:
+        """Keep content that a checkpoint will name, without git, as in gitformat-loose(5); return its id."""
+        blob = blob_id(data)
+        path = f"{self.path}/objects/{blob[:2]}/{blob[2:]}"
+        if not os.path.exists(path):
+            with disk_errors(f"{path} can't be written"):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+            whole = zlib.compress(b"blob %d\0" % len(data) + data, 1)
+            atomic_write.write_beside(Path(path), whole, is_synced=False)
+            atomic_write.put_in_place(Path(path))
+        return blob
+
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:
         """Run git on an index, by default an empty one, and return its output."""
         with disk_errors(failure := f"the checkpoints in {self.path} can't be used", git_files.GitError):
@@ -237,19 +250,24 @@ class Import(Struct):
         if self._held > _BATCH_BYTES:
             self._send()
 
-    def commit(self, parent: str, changes: Mapping[str, State | None], notes: bytes) -> str:
-        """Create a commit whose files differ from its parent's in these paths; return its id."""
-        lines = [f"commit {_BRANCH}", "mark :1"]
-        lines += [f"committer codingagent <codingagent> {time.time():.0f} +0000", "data 0"]
-        lines += [f"from {parent}"] if parent else []
-        # Removals first: a folder may take a file's place.
-        for path, state in sorted(changes.items(), key=lambda change: change[1] is not None):
-            name = stored(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            change = "D" if state is None else f"M {state.git_mode:o} {state.blob}"
-            lines.append(f'{change} "{FILES}/{name}"')
-        lines += [f"M 100644 inline {NOTES}", f"data {len(notes)}\n"]
-        self._chunks += (os.fsencode("\n".join(lines)), notes, b"\n\nget-mark :1\n")
-        return self._send().decode("ascii", "replace").strip()
+    def commits(self, parent: str, steps: Iterable[Mapping[str, State | None]], notes: bytes) -> list[str]:
+        """Create commits, whose files differ from the parent's, and from one another's, in these paths.
+
+        Return their ids.
+        """
+        for changes in steps:
+            lines = [f"commit {_BRANCH}", "mark :1"]
+            lines += [f"committer codingagent <codingagent> {time.time():.0f} +0000", "data 0"]
+            lines += [f"from {parent}"] if parent else []
+            # Removals first: a folder may take a file's place.
+            for path, state in sorted(changes.items(), key=lambda change: change[1] is not None):
+                name = stored(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                change = "D" if state is None else f"M {state.git_mode:o} {state.blob}"
+                lines.append(f'{change} "{FILES}/{name}"')
+            lines += [f"M 100644 inline {NOTES}", f"data {len(notes)}\n"]
+            self._chunks += (os.fsencode("\n".join(lines)), notes, b"\n\nget-mark :1\n")
+            parent = ""  # the branch goes on
+        return self._send().decode("ascii", "replace").split()
 
     def _send(self) -> bytes:
         # `--done`: if we are killed while git still reads, partial input must not pass for all of it.
@@ -264,6 +282,11 @@ class Import(Struct):
 def names_of(data: bytes) -> list[str]:
     """Return the fields of what git says, in which each file of a repository has its real path."""
     return real(text_of(data)).split("\0")[:-1]
+
+
+def blob_id(data: bytes) -> str:
+    """Return git's id of content; its SHA-1 is no security measure here."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _read(path: Path) -> bytes:

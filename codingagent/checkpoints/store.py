@@ -4,11 +4,12 @@ git's metadata comparison finds the few files to read; their content is stored i
 A checkpoint covers what git would add: not ignored files, `.git` or large files; nested repositories are
 covered too. Where a link is on the way, a file in place of a folder, or one of the agent's own folders, the
 path is left alone.
+
+Over 500 lines: what one checkpoint takes in, the next one and a restore must see alike.
 """
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import os
 import stat
@@ -24,8 +25,9 @@ from msgspec.structs import replace
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State, is_of_git
-from codingagent.checkpoints.repository import STORED, Import, Store, names_of, repository_files
+from codingagent.checkpoints.repository import STORED, Import, Store, blob_id, names_of, repository_files
 from codingagent.errors import OperationError, disk_errors
+from codingagent.model.journal_entries import KeptEdit
 from codingagent.model.paths import is_git_name, is_home_name
 from codingagent.policy import rules
 from codingagent.storage.atomic_write import free_name
@@ -117,7 +119,7 @@ class Checkpoints(Reader):
         taking.changes |= dict.fromkeys(unseen)
         new, new_notes = base, taking.noted(is_first=not base)
         if taking.changes or new_notes != notes or not base:
-            new = taking.stream.commit(base, taking.changes, new_notes.encoded())
+            [new] = taking.stream.commits(base, [taking.changes], new_notes.encoded())
         recent = taking.recent if taking.stale_bytes > self._limits.stale_bytes else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
@@ -183,6 +185,37 @@ class Checkpoints(Reader):
             listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
             self._covered = commit, frozenset(names_of(listed))
         return self._covered[1]
+
+    # --- edits whose checkpoints follow later --------------------------------------------------
+    def covers_plainly(self, commit: str, path: str) -> bool:
+        """Return whether an edit changes nothing of a checkpoint but the content of a file in it."""
+        notes = self._notes(commit)
+        is_odd = path in notes.unusual or path in notes.tracked
+        return not is_odd and path in self.covered(commit)
+
+    def keep(self, commit: str, path: str, old: bytes, new: bytes, mode: int) -> KeptEdit | None:
+        """Keep both contents of an edit, so that `follow` can make checkpoints of it; None if it is odd."""
+        mode = stat.S_IFREG | mode & 0o6777
+        is_small = max(len(old), len(new)) <= self._limits.file_bytes
+        if not is_small or mode not in self._notes(commit).usual:
+            return None
+        return KeptEdit(path, self._store.keep(old), self._store.keep(new), mode)
+
+    def follow(self, edits: Iterable[KeptEdit]) -> list[str]:
+        """Make checkpoints before and after each edit that was kept; return their ids, in their order.
+
+        What else changed is in none of them.
+        """
+        base, states = self._store.latest(), list[dict[str, State | None]]()
+        for edit in edits:
+            states += [{edit.path: State(blob, edit.mode)} for blob in (edit.before, edit.after)]
+        self._store.prepare()
+        self._store.ready_index(base)
+        covered, notes = self.covered(base), self._notes(base)
+        made = Import(self._store).commits(base, states, notes.encoded())
+        self._store.write_index(base, made[-1], {p: s for each in states for p, s in each.items()}, None)
+        self._covered, self._known[made[-1]] = (made[-1], covered), notes
+        return made
 
     # --- restoring -----------------------------------------------------------------------------
     def restore(self, target: str, now: str, paths: Collection[str]) -> list[LeftOut]:
@@ -392,11 +425,9 @@ class SafeReader:
                     data, _ = dirfd.read_regular(self._place, found, limit_bytes)
                 if max(size, len(data)) > limit_bytes:
                     raise OperationError(f"larger than {limit_bytes // 10**6} MB")
-            # git identifies content by SHA-1; it is no security measure here.
-            blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
             # Metadata is from before the bytes were read, so a later change shows in it.
             changed_ns = max(found.st_ctime_ns, found.st_mtime_ns)
-            return _Present(State(blob, mode), data, changed_ns)
+            return _Present(State(blob_id(data), mode), data, changed_ns)
         return None
 
     def restore(self, change: Change, data: bytes, limit_bytes: int) -> None:

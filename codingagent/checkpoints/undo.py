@@ -19,6 +19,7 @@ from codingagent.model.journal_entries import OperationStarted, Record, UndoBega
 from codingagent.model.paths import shown
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.journal import SessionLog
 from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
@@ -44,7 +45,18 @@ def history_of(
 ) -> "Iterator[tuple[Checkpoints, tuple[HistoryStep, ...]]]":
     """Yield a session's checkpoints, for reading, and the steps between them, as its records tell."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
+        if session.late:
+            _settle(home, session, store)
+            records = None
         yield store.needed(), steps(records or home.records(session.session_id))
+
+
+def _settle(home: Home, session: session_state.Session, store: LazyStore) -> None:
+    """Make the checkpoints that edits still lack: their process was killed, or is not so far yet."""
+    sessions, session_id = home.sessions, session.session_id
+    with home.lock.held(lambda _: None), contextlib.closing(sessions.open(session_id)) as journal:
+        log = SessionLog(journal, sessions.load(session_id))
+        Checkpointer(log, store, (), lambda _: None).settle()
 
 
 def changed_in(
@@ -77,6 +89,7 @@ def changed_in(
 def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str:
     """Undo turns, or redo an undo; return what could not be restored and how to try again, or nothing."""
     checkpointer.lazy_store.needed()
+    checkpointer.settle()
     return _Undo(home, checkpointer, force=what.force).begin(what)
 
 

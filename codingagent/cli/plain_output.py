@@ -303,7 +303,7 @@ class Lines(Screen):
                     lines = lines if lines[-1:] == last else [*lines[1:], *last]
                     if left > 0:
                         more = f"{left} more {plural(left, 'line')}"
-                        lines.append(f"{self._look.dots} {more}")
+                        lines.append(f"{self._look.dots} {more} (show --output)")
             case events.Refused() if event.kind is not operations.Kind.ANSWER:
                 # The rest of it is for the model.
                 lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")]

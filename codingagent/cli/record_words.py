@@ -305,6 +305,21 @@ def _turn(record: entries.TurnEnded, session: session_state.Session, look: Look)
         yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
 
 
+def outputs(records: Iterable[entries.Record], turn: int | None) -> str:
+    """Return what the commands of a turn printed, each below itself; of 0: before the first answer.
+
+    None: of the latest turn that ran one. What was over a command's limit was not kept.
+    """
+    found, sequence = dict[int, list[str]](), 0
+    for record in records:
+        sequence = record.sequence if isinstance(record, entries.AnswerTaken) else sequence
+        if isinstance(event := getattr(record, "event", None), events.CommandRan):
+            printed = event.output.rstrip("\n") or "(it printed nothing)"
+            found.setdefault(sequence, []).append(on_screen(f"$ {event.command}\n{printed}"))
+    turn = max(found, default=0) if turn is None else turn
+    return "\n".join(found.get(turn, [f"turn {turn} ran no command"]))
+
+
 def _said(record: entries.PersonSaid) -> Iterator[Hung]:
     what = {"words": "you asked: ", "edits": "you want done: "}.get(record.wants or "", "you said: ")
     what = what if record.text else "you attached "

@@ -3,8 +3,9 @@
 The line is there only between turns: when something is due it disappears, what was typed is kept, and the
 terminal belongs to the output again. So output needs no care for it, and a question is never asked beside it.
 
-An Enter counts only if it came alone. What comes together with one is a paste, also where the terminal marks
-none. A paste is returned as such; a few pasted words become part of the line.
+An Enter counts only if it came alone, or with a single line before it. What else comes together with one is
+a paste, also where the terminal marks none. A paste is returned as such; a few pasted words become part of
+the line.
 """
 
 import asyncio
@@ -52,6 +53,7 @@ _WORDS_LIMIT = 500
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ALT_ENTER = ("\x1b\r", "\x1b\n")
 _ENTER = lazy_pattern(r"[\r\n]")
+_LINE = lazy_pattern(rf"[^\r\n\[{{][^\r\n]{{0,{_WORDS_LIMIT - 1}}}(?:\r|\n|\r\n)")
 _LONE_CR = lazy_pattern(r"\r(?!\n)")
 # Keys that do more than add themselves to the line; a tab is common in a paste.
 _EDITING = lazy_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -376,6 +378,9 @@ else:
                     typed, rest = self._burst(self._begun(typed, found) + typed)
                 if _without_controls(typed).strip():
                     found.append(KeyPress(Keys.BracketedPaste, typed))
+                # A line that a program types comes so; it counts as pasted, so a command is asked about.
+                if not mark and _LINE.fullmatch(typed):
+                    found.append(KeyPress(Keys.ControlM, "\r"))
                 self._run = ""
                 return rest
             if not mark:

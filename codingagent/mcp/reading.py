@@ -53,6 +53,7 @@ class ToolReader:
     def diff(self, home: Home) -> str:
         """Return what the session changed, as git's diff."""
         text = ""
+        self._context.checkpointer.settle()
         with history_of(home, self._context.log.session) as (store, found):
             if found:
                 _, before, after, touched = changed_in(store, found, None)

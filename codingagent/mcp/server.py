@@ -7,6 +7,7 @@ and reads arguments that look like JSON a second time.
 import asyncio
 import contextlib
 import hmac
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -70,6 +71,8 @@ class ToolServer:
 
     def __init__(self, opened: "Callable[[str, str], ToolSession]", patience_s: float) -> None:
         self._opened, self._patience_s = opened, patience_s
+        # What a client sends belongs on no terminal: it is told what was wrong.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
         self._sessions: dict[str, ToolSession] = {}
         self._tools = types.ListToolsResult(tools=[*map(_described, calls.TOOLS)])
         self._server: Server[Any] = Server(

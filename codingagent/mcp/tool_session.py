@@ -137,7 +137,7 @@ class ToolSession:
             self._begun.result()
             match calls.tool_of(call):
                 case "diff":
-                    text = self._reader.diff(self._home)
+                    return self._locked(lambda: self._of(self._reader.diff(self._home)), caller)
                 case "undo":
                     return self._locked(lambda: self._undo(call.calls), caller)
                 case tool if tool in calls.CHANGING:
@@ -145,7 +145,7 @@ class ToolSession:
                 case _:
                     text = self._reader.read(call)
                     self._work.context.secrecy.save()
-            return self._of(text)
+                    return self._of(text)
         except OperationError as fault:
             text = "\n".join(filter(None, (fault.reason, fault.detail)))
         except CodingAgentError as fault:

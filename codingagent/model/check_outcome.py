@@ -148,7 +148,8 @@ def told_before(event: Event, sees: str) -> str:
         return "your check was ended before it was through; it runs after the first change"
     has_no_test = _SAYS["no test"].search(event.output)
     if events.succeeded(event) and not has_no_test:
-        return "your check passes, before any change"
+        counted = passed_in(event)
+        return f"your check passes, before any change{': ' * bool(counted)}{counted}"
     if lost_program(event):
         return f"your check can't start: {sees}"
     missing, fault = _SAYS["missing"].search(event.output), _stated(event.output)

@@ -236,6 +236,15 @@ class ContentChange(Struct, frozen=True):
         return self.real or self.path
 
 
+class KeptEdit(Struct, frozen=True, array_like=True):
+    """What a file holds before and after an edit, by the checkpoints' ids of it, and its mode."""
+
+    path: str
+    before: str
+    after: str
+    mode: int
+
+
 class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """An operation is about to change something.
 
@@ -253,6 +262,8 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     limit_s: float | None = None
+    kept: KeptEdit | None = None
+    """The edit, if its checkpoints are made later than its turn."""
 
 
 class _Named:

@@ -240,6 +240,8 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Changes:
         found |= {"is_unchecked": True, "unparsed": unparsed}
     if started and changed:
         found["written"] = session.written.with_one(started)
+        if started.kept is not None:
+            found["late"] = session.late.with_one((session.sequence, started.kept))
     return found
 
 
@@ -283,6 +285,9 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
 
 def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
+    if session.late and session.late[0][0] == record.sequence:
+        late = session.late if begins else AppendList(session.late[1:])
+        return {"late": late, "checkpoints": replace(kept, latest=name)}
     # The request about its turn is already out; before the first answer there is no turn.
     is_told = session.phase is _AWAITING and session.sequence > 1 and session.is_taught
     if begins and (is_told or session.phase is _COMPLETE):
@@ -303,7 +308,8 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
     is_ahead = bool(ends and session.checked_by) and session.last_checked is None
     is_first = not (begins or session.checked_on) and (session.checked is not None or is_ahead)
     checked_on = name if is_first and not session.is_failing else session.checked_on
-    return {"checkpoints": checkpoints, "checked_on": checked_on}
+    # Where those of earlier edits could not be made they never are: they would come out of order.
+    return {"late": NONE, "checkpoints": checkpoints, "checked_on": checked_on}
 
 
 def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:

@@ -133,6 +133,8 @@ class Session(Struct, frozen=True):
     """What they denied a secret: nothing but their own answer to a later question allows it."""
     tier: str = ""
     checkpoints: CheckpointState = CheckpointState()
+    late: AppendList[tuple[int, entries.KeptEdit]] = NONE
+    """Edits whose checkpoints follow later, each with its turn."""
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
     undoing: entries.UndoBegan | None = None

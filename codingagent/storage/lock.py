@@ -10,7 +10,8 @@ from pathlib import Path
 from codingagent.errors import WorkError, disk_errors, system_reason
 from codingagent.workspace.dirfd import retried
 
-_LOOK_EVERY_S = 0.05
+# A call of a tool holds it for a millisecond.
+_LOOK_FIRST_EVERY_S, _LOOK_EVERY_S = 0.001, 0.05
 _SAY_SO_AFTER_S = 2.0
 
 
@@ -47,7 +48,7 @@ class HomeLock:
             if not has_said and time.monotonic() - started > _SAY_SO_AFTER_S:
                 say(f"{busy}; waiting for it (Ctrl-C cancels this)")
                 has_said = True
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_LOOK_EVERY_S if has_said else _LOOK_FIRST_EVERY_S)
 
     def _try(self) -> str:
         """Take the lock; return who holds it, if another process does."""

@@ -132,12 +132,13 @@ class Mailbox:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
-    def keep(self, data: bytes, session_id: str, sequence: int, end: str) -> str:
+    def keep(self, data: bytes, session_id: str, sequence: int, end: str, *, is_synced: bool = True) -> str:
         """Write an answer that was not in the inbox to `processed/`; return its name, which ends in `end`."""
         name = f"{_stem(session_id, sequence)}{end}"
         with disk_errors(f"{self.processed} can't be made"):
             self.processed.mkdir(exist_ok=True)
-        atomic_write.write_whole(self.processed / name, data)
+        atomic_write.write_beside(self.processed / name, data, is_synced=is_synced)
+        atomic_write.put_in_place(self.processed / name)
         return name
 
     def remove(self, name: str) -> None:

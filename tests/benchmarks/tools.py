@@ -34,7 +34,7 @@ if len(sys.argv) > 1:
 else:
     server.run("stdio")
 """
-_PORT = 18_655
+_PORT = 18_777
 
 Arguments = Callable[[int], dict[str, Any]]
 

@@ -1,7 +1,7 @@
 """Records in words: what a person reads on every screen, and in `log`."""
 
 from codingagent.cli.layout import PIPE, text_of
-from codingagent.cli.record_words import lines_of
+from codingagent.cli.record_words import lines_of, outputs
 from codingagent.model.events import CommandRan, Denied, Event, FileRequested, Finished, MessageShown, Refused
 from codingagent.model.journal_entries import (
     AnswerSetAside,
@@ -84,3 +84,15 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
 def test_the_person_is_told_what_came_of_an_operation(event: Event, lines: list[str]) -> None:
     """And nothing that only the model can use."""
     assert told(OperationEnded(0, event, AT)) == lines
+
+
+def test_what_the_commands_of_a_turn_printed_is_shown_whole() -> None:
+    def ended(command: str, output: str) -> Record:
+        return OperationEnded(0, CommandRan(command, 0, output, 0.1), AT)
+
+    lines = "\n".join(map(str, range(99)))
+    taken = [AnswerTaken(number, "a.txt", "", AT) for number in (1, 2, 3)]
+    records = [taken[0], ended("a", lines), ended("b\x1b", ""), taken[1], ended("c", "x\n"), taken[2]]
+    assert outputs(records, None) == "$ c\nx"
+    assert outputs(records, 1) == f"$ a\n{lines}\n$ b\\x1b\n(it printed nothing)"
+    assert outputs(records, 3) == "turn 3 ran no command"

@@ -175,12 +175,12 @@ def test_a_turn_that_changed_more_files_than_its_record_names_says_so(waiting: P
 
 
 def test_the_output_of_a_command_is_folded(waiting: Path) -> None:
-    """Of one that failed its last lines, below it; of others nothing. `show --json` has all."""
+    """Of one that failed its last lines, below it; of others nothing. `show --output` has all."""
     command = "for n in $(seq 25); do echo line $n; done; printf '10%%\\r100%%\\n> yes\\n? Do it?'"
     fails = f"[RUN_COMMAND]\n({command}; exit 3)\n[/RUN_COMMAND]\n"
     drop(waiting, f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{fails}")
     shown = seen(waiting, "resume", "--once", columns=120, kind="no colours").text
-    last = "      line 25\n      100%\n      > yes\n      ? Do it?\n      … 24 more lines"
+    last = "      line 25\n      100%\n      > yes\n      ? Do it?\n      … 24 more lines (show --output)"
     assert re.search(rf" exit code 3, \d+\.\d s\n{re.escape(last)}\nTurn 1", shown)
     assert "line 24" not in shown
     assert "line 2\\nline 3" in piped(waiting, "show", "--json")

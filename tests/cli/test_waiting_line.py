@@ -180,11 +180,12 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
         asked.types("3\r")
         asked.says(PROMPT, 2)
         assert "\x1b]0;title" not in asked.said
-        # A command with its Enter, as a terminal without marks sends it, and as one with marks.
-        for count, marked in enumerate((False, True), start=1):
+        # A command with its Enter, as a terminal with marks sends it, and as one without, or a program.
+        for count, marked in enumerate((True, False), start=1):
             paste(asked, "/quit\n", marked=marked)
-            asked.says("/quit", 2 * count - 1)
-            confirm(asked)
+            if marked:
+                asked.says("/quit")
+                confirm(asked)
             asked.says("this was pasted: run /quit?", count)
             asked.says("Its number:", 2 + count)
             asked.types("2\r")
@@ -440,8 +441,10 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
 @each_row(
     ("before", "then_s", "is_enter"),
     [
-        ("/quit", 0.005, False),
+        ("/quit", 0.005, True),
         ("/quit", 0.2, True),
+        ("a\rb", 0.005, False),
+        ("[REPLY]", 0.005, False),
         ("\x1b[200~/quit\x1b[201~", 0.005, False),
         ("\x1b[200~/quit\x1b[201~", 0.2, True),
         ("q", 0.005, True),
@@ -449,7 +452,7 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_end_right_after_a_paste_is_no_enter(before: str, then_s: float, is_enter: bool) -> None:
-    """It belongs to the paste, also where the terminal marks none; a typed key is one at a time."""
+    """It belongs to the paste, also where the terminal marks none; but a program's line keeps its own."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     now = [100.0]

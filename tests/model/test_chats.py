@@ -8,7 +8,7 @@ import pytest
 
 from codingagent.model.settings import DEFAULT, Figure, Settings, Source, chats, pasted, resolve
 from codingagent.prompt import guide
-from tests.helpers import run_here
+from tests.helpers import plain_session, run_here
 
 
 def test_each_figure_has_its_source_and_its_date() -> None:
@@ -68,3 +68,13 @@ def test_a_later_request_that_is_too_long_to_paste_says_what_to_do(tmp_path: Pat
     assert "attach the file" not in done.stdout
     done = run_here(*home, "say", "why\n" * 2_500, variables=variables)
     assert "Microsoft Copilot takes about 8,000 characters pasted: attach the file" in done.stdout
+
+
+def test_at_the_limit_of_the_chat_a_new_one_is_offered(tmp_path: Path) -> None:
+    settings, offer = Settings(chat="gemini", sandbox="off"), "Gemini takes 10 files: if it refuses"
+    with plain_session(tmp_path / "home", settings=settings) as live:
+        live.conversation.write_due()
+        for number in range(2, 13):
+            before = len(live.notices)
+            live.answer(f'[CREATE_FILE path="{number}.txt"]\nhi\n[/CREATE_FILE]\n')
+            assert (offer in str(live.notices[before:])) is (number == 11), number

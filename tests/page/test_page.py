@@ -112,6 +112,9 @@ def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> N
         assert "CLOCK" not in before
         look(text, "before and after")
         text.close()
+        page.get_by_text("Texts", exact=True).first.click()
+        page.get_by_role("button", name="Output", exact=True).first.click()
+        expect(page.locator("#text-2")).to_contain_text("Ran 7 tests")
         _commit(page, project, look)
         _undo_by_files(page, "durations/text.py", "tests/test_text.py")
         assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")

@@ -11,7 +11,7 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.cli import command_table, stdio, tables, task_input
+from codingagent.cli import command_table, record_words, stdio, tables, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, option
@@ -81,6 +81,8 @@ def _show(
     context: typer.Context,
     session: SessionName = None,
     markdown: Annotated[bool, option("markdown")] = False,
+    output: Annotated[bool, option("output")] = False,
+    turn: Annotated[int | None, option("turn of output", min=0)] = None,
     json: Json = False,
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
@@ -94,6 +96,10 @@ def _show(
         fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
     secrecy = _hider(home, state)
     hide_all = secrecy.hide_all
+    if output or turn is not None:
+        ran = record_words.outputs(map(hide_all, home.records(state.session_id)), turn)
+        tables.show_lines(([(line, "")] for line in ran.split("\n")), may_page=True)
+        return
     if json:
         state, every = home.load(state.session_id), home.records(state.session_id)
         shown, records = hide_all(state), map(hide_all, every)

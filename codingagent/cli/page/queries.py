@@ -16,6 +16,7 @@ from codingagent.agent.secrecy import secrecy_of
 from codingagent.checkpoints import checkpointer, undo
 from codingagent.cli.page.view import DiffView, beside_in, files_of
 from codingagent.cli.page.workers import run
+from codingagent.cli.record_words import outputs
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, encoding, journal_entries, paths, plain_text
 from codingagent.model.events import FolderEntry
@@ -136,9 +137,12 @@ def _number(query: Mapping[str, str], otherwise: int) -> int:
 
 
 def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
-    """Return a request, whole or short, or the answer to it: of the turn that the query names."""
+    """Return a request, whole or short, its answer, or what its commands printed: of the turn named."""
     session, mailbox = home.sessions.load(session_id), home.mailbox
     turn = _number(query, session.sequence)
+    if "output" in query:
+        records = map(secrecy_of(home.sessions.folder, session).hide_all, home.records(session_id))
+        return outputs(records, turn)
     if "answer" in query:
         taken = (each for each in home.records(session_id) if isinstance(each, journal_entries.AnswerTaken))
         name = next((each.name for each in taken if each.sequence == turn), "")

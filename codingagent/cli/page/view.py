@@ -165,7 +165,7 @@ class SessionView:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
         found = steps(records)
-        self.turns = _marked(turns, found)
+        self.turns = _marked(turns, found, {number for number, _ in self.session.late})
         secrecy = secrecy_of(home.sessions.folder, self.session)
         words = events.MessageShown | events.Finished
         said = tuple(each for each in self.session.results if isinstance(each, words))
@@ -263,8 +263,8 @@ def _left_out(lines: Sized) -> list[str]:
     return [f"({rest:,} more lines: the text of the answer has all)"] * (rest > 0)
 
 
-def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
-    """Mark which turns are undone, and how many an undo of each undoes."""
+def _marked(turns: list[Turn], found: Iterable[HistoryStep], late: set[int]) -> list[Turn]:
+    """Mark which turns are undone, and how many an undo of each undoes; `late` have no checkpoints yet."""
     parts = [step for step in found if step.sequence]
     changed = {turn.number: {*turn.changed} for turn in turns}
     # A turn of which some files are undone, or could not be, can still be undone.
@@ -275,6 +275,7 @@ def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
         or step.undo.failed
         or (step.undo.files and changed.get(step.sequence, set()).difference(step.undo.files))
     }
+    can_undo |= late
     undone = {step.sequence for step in parts} - can_undo
     changing = [turn for turn in turns if turn.changed and turn.number in can_undo]
     for number, turn in enumerate(reversed(changing), start=1):
