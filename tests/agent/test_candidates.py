@@ -226,6 +226,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.one_in(2)
 def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: LiveSession, seed: int) -> None:
     """Whatever instant is hit: the workspace changes once, all of it, and no command runs twice."""
     chance, before, workspace = random.Random(seed), files(live), live.workspace
