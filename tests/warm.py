@@ -51,6 +51,7 @@ class Warm:
         Args:
             package: the folder that holds the package to import.
         """
+        self._turns = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             words = [sys.executable, __file__, os.fspath(package), str(theirs.fileno())]
@@ -64,7 +65,7 @@ class Warm:
 
     def fork(self, order: dict[str, Any], streams: tuple[int, int, int]) -> int:
         """Have a program started; return the process, a child of this one."""
-        with _adopting():
+        with self._turns, _adopting():
             socket.send_fds(self._orders, [json.dumps(order).encode()], streams)
             pid = int(self._orders.recv(100) or -1)
             self._orders.recv(100)

@@ -58,13 +58,13 @@ class Rehearsed(Struct, frozen=True):
 class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
-    def __init__(self, requests: Requests, home: homes.Home, recipients: Recipients) -> None:
+    def __init__(self, requests: Requests, home: homes.Home, *, is_named: bool) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
         self._home = home
         self._mailbox = home.mailbox
-        self._recipients = recipients
+        self._recipients = Recipients(home, is_named)
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)
         self.check = self._execution.check
@@ -137,7 +137,6 @@ class Conversation:
             self.context.remark(_NO_GUIDE)
         self._begin(taken, answer, skip)
         self._execute(answer.reply)
-        self.write_due()
         return True
 
     def take_call(self, data: bytes) -> None:
@@ -147,7 +146,6 @@ class Conversation:
         kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence)
         self._begin(kept, answer)
         self._execute(answer.reply)
-        self.write_due()
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -207,7 +205,7 @@ class Conversation:
         self._log.record(AnswerTaken(self.session.sequence, taken, answer.digest, now(), *told))
 
     def _execute(self, found: Reply) -> None:
-        """Execute what is not done yet of an answer, run the check, and end the turn; ApprovalError."""
+        """Execute what is not done yet of an answer, and write the next request; ApprovalError."""
         self.context.workspace.check()
         try:
             self._execution.perform(found.items)
@@ -218,6 +216,7 @@ class Conversation:
         is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
+        self.write_due()
 
     def changes(self) -> notices.Changes:
         """Return the files that the session's turns changed since its last commit, but for undone turns."""
@@ -277,7 +276,8 @@ class Conversation:
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
             self._execution.after_kill()
             self._execute(self._read_again())
-        self.write_due()
+        else:
+            self.write_due()
 
     def _read_again(self) -> Reply:
         """Return the answer that a kill interrupted, from its file."""

@@ -99,11 +99,9 @@ class OpenSession:
     @cached_property
     def conversation(self) -> "Conversation":
         """Take answers, execute them, and write the next requests."""
-        from codingagent.agent.answers import Recipients
         from codingagent.agent.conversation import Conversation
 
-        recipients = Recipients(self._home, self._is_named)
-        return Conversation(self.requests, self._home, recipients)
+        return Conversation(self.requests, self._home, is_named=self._is_named)
 
     @property
     def is_checking(self) -> bool:

@@ -196,19 +196,17 @@ class Checkpointer:
 
     def after(self, *, says: bool = True) -> None:
         """Checkpoint after a turn or at a pause; `says`: it is the answer's, and undo may not cover all."""
-        session = self.log.session
-        commands = [start.at for start in session.checkpoints.starts if start.event is None]
+        kept = self.log.session.checkpoints
         found = self._take(self.written)
         if found is None:
             return
         self.listed = found.listed if says else None
-        before = session.checkpoints.before
         self._record(found, before=False)
-        if before and commands and says:
+        if kept.before and kept.commanded_at and says:
             if unseen := [left.path for left in found.left_out if left.reason == UNSEEN]:
                 what = "too large to be looked through for git repositories"
                 self.show(Remark(f"{what}: {named(unseen)}"))
-            changed = self._changed_outside(before, found.id, commands[0])
+            changed = self._changed_outside(kept.before, found.id, kept.commanded_at)
             left = [each for each in changed if each.path not in self._said]
             left = [each for each in left if not _REBUILT.search(each.path)]
             self._said.update(each.path for each in left)

@@ -332,8 +332,7 @@ def repository_files(root: str, found: GitListing) -> tuple[set[str], list[str]]
     ignored = [text_of(name) for name in found.ignored if name.endswith(b"/")]
     inner, unseen = _below(root, ignored)
     places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}
-    bare = {text_of(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
-    bare |= {folder for folder in inner if os.path.lexists(os.path.join(root, folder, "HEAD"))}
+    bare = {*inner, *(text_of(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD"))}
     files: set[str] = set()
     for place in (*places, *(each for each in bare if each and _is_repository(root, each))):
         with contextlib.suppress(OSError):

@@ -192,12 +192,7 @@ else:
 
         def _switch(self, code: str) -> None:
             """Write a control sequence past the buffer: a signal may have interrupted a write."""
-            try:
-                number = self._screen.fileno()
-            except OSError:  # the stream is in memory
-                self._screen.write(code)
-            else:
-                os.write(number, code.encode())
+            os.write(self._screen.fileno(), code.encode())
 
         def _take(self) -> None:
             """Switch the terminal to single keys and marked pastes."""

@@ -162,7 +162,7 @@ def _take(session: Session, record: entries.AnswerTaken) -> Changes:
     return {
         "was_done": session.was_done and session.is_asking,
         "checked": None,
-        "checkpoints": replace(session.checkpoints, before="", starts=NONE, began="", parts=()),
+        "checkpoints": replace(session.checkpoints, before="", commanded_at="", began="", parts=()),
         "taken": record,
         "last_digest": record.digest,
         "digests": session.digests | {record.digest},
@@ -203,8 +203,8 @@ def _start(session: Session, record: entries.OperationStarted) -> Changes:
     ):
         raise ValueError("an operation without an answer")
     kept = session.checkpoints
-    if kept.before:
-        kept = replace(kept, starts=kept.starts.with_one(record))
+    if kept.before and not kept.commanded_at and record.event is None:
+        kept = replace(kept, commanded_at=record.at)
     return {"unfinished": record, "checkpoints": kept}
 
 
@@ -296,7 +296,7 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
         kept,
         before=begins,
         turn=record.sequence,
-        starts=NONE,
+        commanded_at="",
         began=kept.began or begins,
         parts=(*kept.parts, (kept.before, name)) if ends else kept.parts,
         latest=name,

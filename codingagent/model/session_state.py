@@ -73,8 +73,8 @@ class CheckpointState(Struct, frozen=True):
     before: str = ""
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
-    starts: AppendList[entries.OperationStarted] = NONE
-    """Operations begun since it was taken."""
+    commanded_at: str = ""
+    """When the first command since it was taken began; empty: none did."""
     began: str = ""
     """The one before the whole turn."""
     parts: tuple[tuple[str, str], ...] = ()

@@ -154,7 +154,9 @@ def listen(endpoint: Listenable) -> Listener:
             return _listen_on_file(endpoint)
     if isinstance(endpoint, Tcp):
         host = _loopback(endpoint)
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Of another protocol, or of none, asyncio holds small pieces of an answer back, for 40 ms.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if sys.platform != "win32":
             # Otherwise a server that was just stopped blocks its own port for a minute.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

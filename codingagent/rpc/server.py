@@ -5,6 +5,7 @@ The loop calls a Protocol: streams would make a round trip half as long again.
 
 import asyncio
 import contextlib
+import ctypes
 import hmac
 import os
 import select
@@ -104,6 +105,10 @@ class Server:
     async def _serve(self, place: Listener | StandardStreams, ready: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, of: self.log("%s: %s", of["message"], of.get("exception")))
+        # glibc keeps memory for the pieces that the loop receives, and gives back that of long answers. By
+        # itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
+        with contextlib.suppress(AttributeError, OSError, TypeError):
+            ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
         stopping = asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         if self._is_stopped:

@@ -38,7 +38,7 @@ _SHORT_S = 0.0005
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
 _ALLOCATION = "256m"
 # Nested repositories listed at once.
-REPOSITORIES = 500
+_REPOSITORIES = 500
 _WORDS_LIMIT = 20_000
 _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 # An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
@@ -265,17 +265,15 @@ class GitListing(Struct):
     repositories: list[str] = field(default_factory=list)
 
 
-def belonging(
-    root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
-) -> GitListing:
+def belonging(root: Path, git: Git, hidden: Iterable[str] = ()) -> GitListing:
     """Return the files of a folder (a real path) but the hidden ones; GitError if git can't list it."""
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
     while waiting:
         path = waiting.pop()
         asking.found.repositories.append(path)
-        if len(asking.found.repositories) > repositories:
-            asking.found.unread.append((path, f"more than {repositories} repositories at once"))
+        if len(asking.found.repositories) > _REPOSITORIES:
+            asking.found.unread.append((path, f"more than {_REPOSITORIES} repositories at once"))
             continue
         try:
             waiting += asking.repository(path)

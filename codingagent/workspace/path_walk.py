@@ -6,7 +6,6 @@ turn. So none can be slipped in between check and use. A path that ends outside 
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,14 +103,6 @@ class PathWalk:
         self, path: str, *, writing: bool = False, create: bool = False, follow_last: bool = True
     ) -> Iterator[dirfd.Position]:
         """Open the parent, following no link; yield it with the final name; OperationError, NotFoundError."""
-        try:
-            os.fsencode(path)
-        except UnicodeEncodeError:
-            locale, said = sys.getfilesystemencoding(), paths.shown(path)
-            raise OperationError(
-                f"REJECTED: no file can be called '{said}' in this locale ({locale})",
-                advice="; choose another name",
-            ) from None
         place = dirfd.Position(self._folder)
         left = path.split("/")[::-1]
         links = 0
@@ -149,6 +140,9 @@ class PathWalk:
             raise dirfd.refused("{} is a folder", path)
         except OSError as fault:
             raise OperationError(dirfd.reason_of(fault, path)) from fault
+        except UnicodeEncodeError as fault:
+            told = "REJECTED: no file can be called {} in this locale"
+            raise dirfd.refused(told, path, "; choose another name") from fault
         finally:
             place.close()
 

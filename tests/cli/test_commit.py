@@ -296,8 +296,8 @@ PLANTED = '[RUN_COMMAND]\nprintf "#!/bin/sh\\ntouch {}/ran; cat" >{}; chmod +x {
     [
         ("hook", "hook pre-commit"),
         ("filter", "filter x"),
-        ("gpg.program", ""),
         ("core.editor", ""),
+        pytest.param("gpg.program", "", marks=pytest.mark.deep),
         ("PYTHONPATH", "hook pre-commit"),
     ],
 )

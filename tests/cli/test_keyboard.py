@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ class Pad:
     def __init__(self, ours: int, theirs: int, encoding: str) -> None:
         self._ours = ours
         self._theirs = theirs
-        self.screen = io.StringIO()
+        self.screen = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.terminal = open(theirs, encoding=encoding, closefd=False)  # noqa: SIM115
         self.keyboard = Keyboard(self.terminal, self.screen)
 
@@ -83,7 +84,7 @@ def pad(encoding: str = "utf-8") -> Iterator[Pad]:
     ours, theirs = pty.openpty()
     found = Pad(ours, theirs, encoding)
     try:
-        with found.terminal:
+        with found.terminal, found.screen:
             yield found
     finally:
         os.close(ours)
@@ -177,7 +178,11 @@ def test_the_end_of_input_is_no_line() -> None:
 
 def test_a_terminal_that_is_gone_is_the_end_of_input() -> None:
     ours, theirs = pty.openpty()
-    with os.fdopen(theirs, encoding="utf-8") as terminal, Keyboard(terminal, io.StringIO()) as keyboard:
+    with (
+        os.fdopen(theirs, "r+b", 0) as raw,
+        io.TextIOWrapper(raw) as terminal,
+        Keyboard(terminal, terminal) as keyboard,
+    ):
         os.close(ours)
         with pytest.raises(EOFError):
             keyboard.line(lambda: None, lambda: False)
@@ -205,7 +210,8 @@ def test_it_is_left_as_it_was() -> None:
             assert person.modes != before
             raise KeyboardInterrupt
         assert person.modes == before
-        assert person.screen.getvalue() == f"{MARK}{UNMARK}"
+        person.screen.seek(0)
+        assert person.screen.read() == f"{MARK}{UNMARK}"
         assert signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
 
 

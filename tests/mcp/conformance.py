@@ -17,10 +17,10 @@ from pathlib import Path
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from codingagent.cli.commands.page import listening_on
 from codingagent.mcp.server import ToolServer
 from codingagent.mcp.tool_session import ToolPlace, ToolSession
 from codingagent.model.settings import Settings
+from codingagent.rpc.endpoints import Tcp, listen
 from codingagent.storage.homes import Home
 
 _TOKEN = "token"
@@ -37,7 +37,7 @@ def main() -> int:
             print,
         )
         tools = ToolServer(lambda *session: ToolSession(place, *session), 1.0)
-        with contextlib.closing(tools), contextlib.closing(listening_on(0)) as listening:
+        with contextlib.closing(tools), contextlib.closing(listen(Tcp("127.0.0.1", 0)).socket) as listening:
             port = listening.getsockname()[1]
             app = tools.http_app(port, _TOKEN)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests import warm
 from tests.helpers import children, new_marker, none_left, run_here, wait_until
+from tests.killing import is_alive
 from tests.mcp.clients import ERAS, Tools, server_at, talk
 
 # A client in a process of its own, which starts the server as the SDK does: it says when its command runs.
@@ -59,6 +60,7 @@ def test_who_is_killed_in_the_middle_of_a_command_loses_nothing(tmp_path: Path, 
             servers = [p for p in children(client.pid) if b"codingagent\0mcp" in words_of(p)]
             os.kill(client.pid if which == "client" else servers[0], signal.SIGKILL)
             client.kill()
+    wait_until(lambda: not any(map(is_alive, servers)))
     done = run_here("resume", "--once", folder=tmp_path)
     assert not done.returncode, done.stderr
     log = run_here("log", folder=tmp_path).stdout
@@ -71,10 +73,11 @@ def test_several_clients_take_turns(tmp_path: Path) -> None:
     """Each has its session; no edit of a file that all of them change is lost."""
     names = [f"client {number}" for number in range(3)]
     (tmp_path / "a").write_text("".join(f"{name}: 0\n" for name in names))
+    assert not run_here("new", "--here", "--no-wait", "x", folder=tmp_path).returncode  # the home is there
 
     async def count(name: str) -> None:
         async def work(tools: Tools) -> None:
-            for number in range(10):
+            for number in range(5):
                 edit = {"search": f"{name}: {number}", "replace": f"{name}: {number + 1}"}
                 assert "Edited" in (told := await tools("edit_file", path="a", edits=[edit])), told
 
@@ -84,5 +87,5 @@ def test_several_clients_take_turns(tmp_path: Path) -> None:
         await asyncio.gather(*map(count, names))
 
     asyncio.run(all_of_them())
-    assert (tmp_path / "a").read_text() == "".join(f"{name}: 10\n" for name in names)
+    assert (tmp_path / "a").read_text() == "".join(f"{name}: 5\n" for name in names)
     assert run_here("list", folder=tmp_path).stdout.count("over MCP") == 3

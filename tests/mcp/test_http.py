@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
-from codingagent.cli.commands.page import listening_on
+from codingagent.rpc.endpoints import Tcp, listen
 from tests import warm
 from tests.helpers import run_here
 from tests.mcp.clients import ERAS, Tools, talk
@@ -111,7 +111,7 @@ def test_a_small_answer_is_sent_at_once() -> None:
             found.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        listening = listening_on(0)
+        listening = listen(Tcp("127.0.0.1", 0)).socket
         async with await asyncio.start_server(accepted, sock=listening):
             _, writer = await asyncio.open_connection(*listening.getsockname())
             sent_at_once = await found

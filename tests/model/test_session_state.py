@@ -285,10 +285,10 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     )
     waits = session_of(*records)
     held = waits.checkpoints
-    assert (held.before, held.turn, tuple(held.starts)) == ("one", 1, (start,))
+    assert (held.before, held.turn) == ("one", 1)
     late = fold(waits, kept("two", 1, before=False))
     held = late.checkpoints
-    assert (held.before, tuple(held.starts), held.latest) == ("", (), "two")
+    assert (held.before, held.latest) == ("", "two")
     # The request told of all that.
     assert held.told == "two"
     assert late.phase is Phase.AWAITING_ANSWER
@@ -300,17 +300,17 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
 
 def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> None:
     """Design, undo: what the person did where a turn paused is theirs."""
-    start = OperationStarted(0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE)
     records: tuple[Record, ...] = (
         RequestWritten(1, LATER),
         AnswerTaken(1, "r", "d", LATER),
         kept("one", 1, before=True),
-        start,
-        OperationEnded(0, _MADE, LATER),
+        OperationStarted(0, Kind.RUN_COMMAND, "true", LATER),
+        OperationEnded(0, CommandRan("true", 0, "", 0.1), LATER),
         kept("two", 1, before=False),
     )
-    assert tuple(session_of(*records).checkpoints.starts) == ()
-    assert tuple(session_of(*records, kept("three", 1, before=True)).checkpoints.starts) == ()
+    assert session_of(*records[:-1]).checkpoints.commanded_at == LATER
+    assert session_of(*records).checkpoints.commanded_at == ""
+    assert session_of(*records, kept("three", 1, before=True)).checkpoints.commanded_at == ""
 
 
 def test_changed_paths_are_each_named_once_in_order() -> None:

@@ -210,7 +210,7 @@ def test_what_variables_lead_to_is_its_own_too(entry: str) -> None:
             assert "nothing of the workspace in PYTHONPATH" in said
 
 
-@pytest.mark.parametrize("at", [".venv", "packages/api/.venv"])
+@pytest.mark.parametrize("at", [pytest.param(".venv", marks=pytest.mark.deep), "packages/api/.venv"])
 def test_what_shares_files_with_ours_is_kept(at: str) -> None:
     """Safety: uv links files of a package into each venv; a write into one is a write into all."""
     needs_bwrap()

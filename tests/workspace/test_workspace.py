@@ -796,6 +796,17 @@ def test_links_are_listed_if_they_stay_inside(trapped: Yard) -> None:
     assert trapped.listed() == sorted(["ok.txt", "sub/in.txt", *inside])
 
 
+def test_a_name_that_no_file_can_have_is_refused_and_leaves_no_folder(yard: Yard) -> None:
+    for act in (
+        lambda: yard.workspace.read("\ud800"),
+        lambda: yard.workspace.write("new/\ud800/b", b"x", None),
+        lambda: yard.workspace.entries("\ud800"),
+    ):
+        with pytest.raises(OperationError, match="no file can be called"):
+            act()
+    assert not (yard.root / "new").exists()
+
+
 def test_special_files_are_not_listed(yard: Yard) -> None:
     """Design, workspace: only regular files are read, so only these are offered."""
     _make_special(yard, "fifo")

@@ -82,16 +82,15 @@ def _serve_http(server: "ToolServer", port: int | None, token_file: Path | None)
     """Serve until Ctrl-C."""
     import uvicorn
 
-    from codingagent.cli.commands.page import listening_on
     from codingagent.cli.page.access import config_of
-    from codingagent.rpc.endpoints import token_for_server
+    from codingagent.rpc.endpoints import Tcp, listen, token_for_server
 
     token, told = token_for_server(token_file)
-    with contextlib.closing(listening_on(port or 0)) as listening:
-        own = listening.getsockname()[1]
+    with contextlib.closing(listen(Tcp("127.0.0.1", port or 0))) as listener:
+        own = listener.socket.getsockname()[1]
         how = "clients send `Authorization: Bearer TOKEN`"
         fail(f"serving tools on http://127.0.0.1:{own}/mcp; {told}; {how}")
-        uvicorn.Server(config_of(server.http_app(own, token), starts=True)).run([listening])
+        uvicorn.Server(config_of(server.http_app(own, token), starts=True)).run([listener.socket])
 
 
 def _print_config(client: str, root: Path) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ import typer
 
 from codingagent.cli.commands.common import here_home, trusted_home
 from codingagent.cli.commands.options import Here, WorkspaceFolder, option
-from codingagent.errors import UsageError, system_reason
+from codingagent.rpc.endpoints import Tcp, listen
 from codingagent.storage import atomic_write, homes
 from codingagent.workspace.own_code import state_folder
 from codingagent.workspace.workspace import Workspace
@@ -48,24 +47,9 @@ def _page(
     desk = PageState(root, folder.absolute(), resolved.settings, is_here=here)
     # Ended by the system, too, it takes the door away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with contextlib.closing(listening_on(port or 0)) as listening, _door(no_open) as opened:
-        serve(desk, listening, opened)
+    with contextlib.closing(listen(Tcp("127.0.0.1", port or 0))) as listener, _door(no_open) as opened:
+        serve(desk, listener.socket, opened)
     sys.stdout.write("\nthe page is closed; nothing is lost\n")
-
-
-def listening_on(port: int) -> socket.socket:
-    # Of another protocol, or of none, asyncio holds small pieces of an answer back, for 40 ms.
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if os.name != "nt":
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind(("127.0.0.1", port))
-        found.listen()  # a browser that is quicker than the server waits
-    except OSError as fault:
-        found.close()
-        reason = system_reason(fault)
-        raise UsageError(f"port {port} can't be used ({reason}); name another") from fault
-    return found
 
 
 @contextlib.contextmanager

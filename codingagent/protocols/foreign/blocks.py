@@ -72,10 +72,7 @@ class Fences:
         self._lines = [fence.line for fence in self.all]
         # What was found from which line on: openings without a close must not each look to the end.
         self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
-        self._by_line = {fence.line: fence for fence in self.all}
-
-    def at(self, line: int) -> Fence | None:
-        return self._by_line.get(line)
+        self.by_line = {fence.line: fence for fence in self.all}
 
     def first_close(self, opening: Fence, start: int) -> int | None:
         """Return the first line from `start` on that could close a fence."""
@@ -158,7 +155,7 @@ def unwrapped(lines: list[str]) -> list[str]:
         return lines
     last = next(i for i in range(len(lines) - 1, -1, -1) if lines[i].strip())
     found = Fences(lines)
-    opening = found.at(first)
+    opening = found.by_line.get(first)
     may_wrap = opening and opening.info in (*TEXT_LANGUAGES, *MARKDOWN_LANGUAGES)
     if opening is None or not may_wrap or len(found.all) < 4:
         return lines

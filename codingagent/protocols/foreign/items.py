@@ -71,7 +71,8 @@ class Items:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._items: list[Step | Problem] = []
-        self._notes: list[str] = []
+        self.notes: list[str] = []
+        """What is said of the answer; too many remarks are only counted."""
         self._asides: dict[tuple[str, str], list[int]] = {}
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
@@ -80,8 +81,8 @@ class Items:
 
     def answer(self) -> ForeignAnswer:
         self.flush()
-        notes = list(self._notes[:_NOTE_LIMIT])
-        if left := len(self._notes) - len(notes):
+        notes = list(self.notes[:_NOTE_LIMIT])
+        if left := len(self.notes) - len(notes):
             notes.append(f"{left} more remarks are not shown")
         asides = []
         for (fact, how), lines in sorted(self._asides.items()):
@@ -98,7 +99,7 @@ class Items:
             for operation in operations:
                 add(operation, line, notes)
                 notes = ()
-            self._notes += notes
+            self.notes += notes
         except OperationError as fault:
             self.refuse(kind, line, fault, subject)
 
@@ -117,7 +118,7 @@ class Items:
             return
         first = self._items[index]
         if isinstance(first, Step) and first.operation == operation:
-            self.note(f"'{paths.shown(operation.path)}' is there twice, at line {line} again")
+            self.notes.append(f"'{paths.shown(operation.path)}' is there twice, at line {line} again")
             return
         fact = (
             f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
@@ -172,10 +173,6 @@ class Items:
             # The blocks after a broken one are of the same file.
             self._run = _Run(keep_run.texts[0], "", line, [], ())
 
-    def note(self, text: str) -> None:
-        """Say something of the answer; too many remarks are only counted."""
-        self._notes.append(text)
-
     def pass_over(self, why: tuple[str, str], line: int) -> None:
         """Keep the line of a block that names no file, or that is shell code, which is never executed."""
         self.flush()
@@ -198,7 +195,7 @@ class Items:
             fault = OperationError(f"it says that '{shown}' is deleted", advice=advice)
             self.refuse(Kind.RENAME, line, fault, fits[0])
         else:
-            self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
+            self.notes.append(f"line {line} says that '{shown}' is deleted; there is no such file")
 
 
 # --- beside commands of ours ---------------------------------------------------------------------------

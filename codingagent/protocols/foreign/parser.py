@@ -94,7 +94,7 @@ class _AnswerReader:
     def _read_part(self, at: int) -> int | None:
         """Read what begins at a line, and return the line after it; None: nothing does."""
         lines, end = self._lines, len(self._lines)
-        if (fence := self._fences.at(at)) is not None:
+        if (fence := self._fences.by_line.get(at)) is not None:
             return self._read_fence(fence)
         if (edit := self._edits.get(at)) is not None:
             self._take_edit(edit, None)
@@ -159,7 +159,7 @@ class _AnswerReader:
             if name is None:
                 self._pass_over(fence, above, lines)
                 if ending is Ending.NESTED:
-                    self._items.note(
+                    self._items.notes.append(
                         f"the fence at line {line} holds other fences, and nothing in it was used"
                     )
                 return None
@@ -199,7 +199,7 @@ class _AnswerReader:
         is_label = above is not None and above.is_label and path in self._files
         is_new = heading is not None and heading.is_heading and not self._files.fits(path)
         if is_line_quote(fence.info):
-            self._items.note(f"the block at line {line} quotes lines of a file and was not used")
+            self._items.notes.append(f"the block at line {line} quotes lines of a file and was not used")
         elif near is not None and (is_label or is_new):
             fault = OperationError(
                 f"line {near.line + 1} names '{shown}', and it is not certain that this is all of it",
@@ -212,7 +212,7 @@ class _AnswerReader:
                 " but not as the path of a whole file"
             )
             how = "; for one, write its path alone on the line above the fence, for a piece of one send"
-            self._items.note(plain_text.Note(fact, f"{how} SEARCH/REPLACE"))
+            self._items.notes.append(plain_text.Note(fact, f"{how} SEARCH/REPLACE"))
         elif start:
             self._items.pass_over(UNNAMED, line)
 
@@ -224,7 +224,7 @@ class _AnswerReader:
             return None
         first = self._first_line(at + 1, len(self._lines))
         if first is not None and (
-            first in self._edits or self._fences.at(first) or self._begins_difference(first)
+            first in self._edits or self._fences.by_line.get(first) or self._begins_difference(first)
         ):
             return None
         fault = OperationError(
@@ -249,7 +249,7 @@ class _AnswerReader:
             following = self._next_edit(edit.start, len(self._lines) if close is None else close)
             if following is None:
                 break
-            if close is None and self._fences.at(following.start - 1) is not None:
+            if close is None and self._fences.by_line.get(following.start - 1) is not None:
                 break
             edit = following
         if close is not None:
@@ -266,7 +266,7 @@ class _AnswerReader:
             self._take_edit(edit, fence)
             self._names.floor = edit.end
         for at in strays[:1]:
-            self._items.note(
+            self._items.notes.append(
                 f"what is between SEARCH/REPLACE blocks, from line {at + 1} on, was ignored:"
                 f" '{paths.shown(self._lines[at].strip()[:60])}'"
             )

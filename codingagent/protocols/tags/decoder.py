@@ -124,14 +124,14 @@ def _create_file(values: _Values) -> Operation:
 def _edit_file(values: _Values) -> Operation:
     path = values.path()
     unchecked = values.flag("unchecked")
-    if values.attributes.get("start_line") is None and values.attributes.get("end_line") is None:
+    start, end = values.lines()
+    if start is None and end is None:
         arrival = values.arrival()
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
         change, notes = body_rules.mend_replacements(values.body, apply.read_replacements)
         values.notes += notes
         return EditFile(path, change, arrival, unchecked)
-    start, end = values.lines()
     if start is None or end is None:
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'", advice="; write both start_line and end_line")

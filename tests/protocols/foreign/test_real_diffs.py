@@ -3,7 +3,7 @@
 `before` are the files, `after` what became of them, `renamed` the same with a file that was also renamed.
 """
 
-from itertools import product
+from itertools import cycle
 from pathlib import Path
 
 from tests.protocols.foreign.doing import do, files_in
@@ -31,6 +31,9 @@ ASKED = {
 # What is above their first header may as well be the first line of a file.
 NEED_A_LABEL = {"git-log-p-oneline", "git-raw", "git-stat-patch"}
 DIFFS = sorted(path.stem for path in FOLDER.glob("*.diff"))
+# Each in a fence of diffs, and in one of three other ways.
+ROWS = [(name, "in a fence of diffs") for name in DIFFS]
+ROWS += zip(DIFFS, cycle(("in a fence", "bare", "done before")), strict=False)
 
 
 def test_the_outputs_are_there() -> None:
@@ -38,7 +41,7 @@ def test_the_outputs_are_there() -> None:
     assert set(DIFFS) >= set(ASKED)
 
 
-@each_row(("name", "how"), product(DIFFS, ["in a fence of diffs", "in a fence", "bare", "done before"]))
+@each_row(("name", "how"), ROWS)
 def test_the_diff_of_a_tool_makes_its_change_once_or_is_asked(name: str, how: str, tmp_path: Path) -> None:
     after = files_in(FOLDER / ("renamed" if "rename" in name else "after"))
     text = (FOLDER / f"{name}.diff").read_bytes().decode()
