@@ -238,10 +238,10 @@ class Import(Struct):
         if self._held > _BATCH_BYTES:
             self._send()
 
-    def commits(self, parent: str, steps: Iterable[Mapping[str, State | None]], notes: bytes) -> list[str]:
+    def commits(self, parent: str, steps: Sequence[Mapping[str, State | None]], notes: bytes) -> list[str]:
         """Create commits, whose files differ from the parent's, and from one another's, in these paths.
 
-        Return their ids.
+        Return their ids; GitError if git does not tell them.
         """
         for changes in steps:
             lines = [f"commit {_BRANCH}", "mark :1"]
@@ -255,7 +255,10 @@ class Import(Struct):
             lines += [f"M 100644 inline {NOTES}", f"data {len(notes)}\n"]
             self._chunks += (os.fsencode("\n".join(lines)), notes, b"\n\nget-mark :1\n")
             parent = ""  # the branch goes on
-        return self._send().decode("ascii", "replace").split()
+        made = self._send().decode("ascii", "replace").split()
+        if len(made) != len(steps):
+            raise git_files.GitError(f"git made {len(made)} of {len(steps)} checkpoints")
+        return made
 
     def _send(self) -> bytes:
         # `--done`: if we are killed while git still reads, partial input must not pass for all of it.

@@ -41,7 +41,7 @@ from tests.rows import each_row
         ("run --workspace .", "FILE is missing; for example: codingagent run operations.json "),
         ("call", "METHOD is missing; for example: codingagent call ping "),
         ("diff a b c", "unexpected argument: b c; `codingagent diff --help` shows"),
-        ("show --turn 1", "there is no option --turn; `codingagent show --help` lists all"),
+        ("show --turns 1", "there is no option --turns; did you mean --turn?"),
     ],
 )
 def test_wrong_words_are_told_in_words_of_ours(
