@@ -15,13 +15,21 @@ from msgspec.structs import replace
 from codingagent.agent.context import Person
 from codingagent.agent.factory import OpenSession, session_in, start_session
 from codingagent.checkpoints.undo import UndoChoice, take_back
-from codingagent.errors import ApprovalError, CodingAgentError, GoneOnError, OperationError, UsageError
+from codingagent.errors import (
+    ApprovalError,
+    CodingAgentError,
+    GoneOnError,
+    OperationError,
+    UsageError,
+    WorkError,
+)
 from codingagent.mcp.reading import ToolReader
 from codingagent.model import approval, events, notices, observations, plain_text, results, session_state
 from codingagent.model.journal_entries import ApprovalAsked, RefreshAsked, RequestWritten, ShownFile
 from codingagent.model.settings import Settings
 from codingagent.protocols import calls
 from codingagent.storage import clock, homes
+from codingagent.storage.journal import SessionLog
 from codingagent.workspace.real_paths import root_of
 
 _WENT_ON = approval.Answer(
@@ -124,8 +132,13 @@ class ToolSession:
         session = self._home.sessions.load(self.session_id)
         person, settings = Person(self._show, self._ask), self._place.kept(self._home, session)
         self._work = work = self._stack.enter_context(session_in(self._home, session, settings, person))
-        self._stack.callback(lambda: self._home.sessions.mend_document(work.context.log.session))
+        self._stack.callback(self._mend_document, work.context.log)
         self._reader, self._hide, self._is_gone = ToolReader(work.context), work.context.secrecy.hide, False
+
+    def _mend_document(self, log: SessionLog) -> None:
+        # Who has the home now writes the file itself; two at once would take each other's.
+        with contextlib.suppress(WorkError), self._home.lock.held():
+            self._home.sessions.mend_document(log.session)
 
     @property
     def _state(self) -> session_state.Session:

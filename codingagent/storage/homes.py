@@ -152,8 +152,9 @@ def register(home: Path) -> None:
     """Register a home. If the registry can't be written, the home must be named each time."""
     with contextlib.suppress(OSError):
         token = home / "sessions" / paths.HOME_MARK
-        if not token.exists():
-            token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
+        # Of two that begin at once neither takes the other's mark away.
+        with contextlib.suppress(FileExistsError), token.open("x", encoding="utf-8") as file:
+            file.write(f"{secrets.token_hex(16)}\n")
         entry = registry_entry(home)
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
