@@ -125,7 +125,9 @@ def test_no_route_tells_or_does_anything_for_the_cookie_alone(
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
-    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    """Return all files but the lock, which names whoever of the page's own looked last."""
+    found = (each for each in folder.rglob("*") if each.is_file() and each.name != ".lock")
+    return {each: each.read_bytes() for each in found}
 
 
 def _named(folder: Path) -> set[Path]:
