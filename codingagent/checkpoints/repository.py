@@ -163,8 +163,7 @@ class Store:
             with disk_errors(f"{path} can't be written"):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
             whole = zlib.compress(b"blob %d\0" % len(data) + data, 1)
-            atomic_write.write_beside(Path(path), whole, is_synced=False)
-            atomic_write.put_in_place(Path(path))
+            atomic_write.write_whole(Path(path), whole, is_synced=False)
         return blob
 
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:

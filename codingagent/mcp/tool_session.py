@@ -29,7 +29,6 @@ from codingagent.model.journal_entries import ApprovalAsked, RefreshAsked, Reque
 from codingagent.model.settings import Settings
 from codingagent.protocols import calls
 from codingagent.storage import clock, homes
-from codingagent.storage.journal import SessionLog
 from codingagent.workspace.real_paths import root_of
 
 _WENT_ON = approval.Answer(
@@ -105,7 +104,7 @@ class ToolSession:
 
     def close(self) -> None:
         """End the session's thread, once its calls are done."""
-        self._thread.submit(self._stack.close)
+        self._thread.submit(self._end)
         self._thread.shutdown()
 
     # --- calls ---------------------------------------------------------------------------------
@@ -132,13 +131,14 @@ class ToolSession:
         session = self._home.sessions.load(self.session_id)
         person, settings = Person(self._show, self._ask), self._place.kept(self._home, session)
         self._work = work = self._stack.enter_context(session_in(self._home, session, settings, person))
-        self._stack.callback(self._mend_document, work.context.log)
         self._reader, self._hide, self._is_gone = ToolReader(work.context), work.context.secrecy.hide, False
 
-    def _mend_document(self, log: SessionLog) -> None:
-        # Who has the home now writes the file itself; two at once would take each other's.
-        with contextlib.suppress(WorkError), self._home.lock.held():
-            self._home.sessions.mend_document(log.session)
+    def _end(self) -> None:
+        with self._stack:
+            if not self.has_failed:
+                # Who has the home now writes the file itself; two at once would take each other's.
+                with contextlib.suppress(WorkError), self._home.lock.held():
+                    self._home.sessions.mend_document(self._state)
 
     @property
     def _state(self) -> session_state.Session:

@@ -24,9 +24,9 @@ SYNC_WAITS = sys.platform == "linux"
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, *, is_synced: bool = True) -> None:
     """Write a file atomically: `{path}.tmp`, then rename (specification 003, atomic writes)."""
-    write_beside(path, content, is_synced=True)
+    write_beside(path, content, is_synced=is_synced)
     put_in_place(path)
 
 

@@ -362,8 +362,7 @@ class ShownTexts:
         with contextlib.suppress(OSError, WorkError):
             if not self.has(digest):
                 self._folder.mkdir(parents=True, exist_ok=True)
-                atomic_write.write_beside(self._folder / digest, text, is_synced=False)
-                atomic_write.put_in_place(self._folder / digest)
+                atomic_write.write_whole(self._folder / digest, text, is_synced=False)
 
     def prune(self, digests: Iterable[str]) -> None:
         """Remove all texts but these."""

@@ -140,8 +140,7 @@ class Mailbox:
         name = f"{_stem(session_id, sequence)}.json"
         with disk_errors(f"{self.processed} can't be made"):
             self.processed.mkdir(exist_ok=True)
-        atomic_write.write_beside(self.processed / name, data, is_synced=False)
-        atomic_write.put_in_place(self.processed / name)
+        atomic_write.write_whole(self.processed / name, data, is_synced=False)
         return name
 
     def set_aside(self, name: str, reason: str) -> str:

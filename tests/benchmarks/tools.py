@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.benchmarks.measuring import Figure
+from tests.helpers import wait_until
 
 CALLS, ROUNDS, STARTS = 100, 7, 7
 
@@ -57,6 +59,12 @@ async def _http(port: int, token: str) -> AsyncIterator[Any]:
         yield streams
 
 
+def _listens() -> bool:
+    """Return whether the empty server takes connections."""
+    with socket.socket() as trial:
+        return not trial.connect_ex(("127.0.0.1", _PORT))
+
+
 @contextlib.contextmanager
 def _served(folder: Path) -> Iterator[tuple[Callable[[], Any], Callable[[], Any]]]:
     """Serve both over HTTP; yield what connects to each."""
@@ -69,7 +77,7 @@ def _served(folder: Path) -> Iterator[tuple[Callable[[], Any], Callable[[], Any]
         assert first.stderr is not None
         found = re.search(r":(\d+)/mcp; token (\w+)", first.stderr.readline())
         assert found is not None
-        time.sleep(3)
+        wait_until(_listens)
         try:
             yield lambda: _http(int(found[1]), found[2]), lambda: _http(_PORT, "none")
         finally:

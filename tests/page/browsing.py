@@ -26,18 +26,18 @@ _ALONE = (
 RECORDED = Path(demo.__path__[0])
 
 
-def need_browser() -> str:
-    """Return the browser; skip the tests where there is none, unless it is required."""
-    if CHROMIUM is None:
+def need_browser(program: str | None, package: str) -> str:
+    """Return a browser; skip the tests where there is none, unless it is required."""
+    if program is None:
         if os.environ.get("BROWSER_TESTS") == "require":
-            pytest.fail("no chromium: apt install chromium")
-        pytest.skip("no chromium to show the page in (apt install chromium)")
-    return CHROMIUM
+            pytest.fail(f"no {package}: apt install {package}")
+        pytest.skip(f"no {package} to show the page in (apt install {package})")
+    return program
 
 
 @contextlib.contextmanager
 def browser() -> Iterator[Browser]:
-    program = need_browser()
+    program = need_browser(CHROMIUM, "chromium")
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         yield _launched(playwright, program, [*_ALONE, *as_root])

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.page.browsing import need_browser
 
 FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 # Nothing is asked outside, and nothing is shown but the page.
@@ -143,18 +144,9 @@ class Firefox:
         return self.run("const field = document.getElementById('field'); field.remove(); return field.value")
 
 
-def need_firefox() -> str:
-    """Return the browser; skip the tests where there is none, unless it is required."""
-    if FIREFOX is None:
-        if os.environ.get("BROWSER_TESTS") == "require":
-            pytest.fail("no Firefox: apt install firefox-esr")
-        pytest.skip("no Firefox to show the page in (apt install firefox-esr)")
-    return FIREFOX
-
-
 @contextlib.contextmanager
 def firefox(profile: Path) -> Iterator[Firefox]:
-    program = need_firefox()
+    program = need_browser(FIREFOX, "firefox-esr")
     profile.mkdir()
     lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in _ALONE.items())
     (profile / "user.js").write_text("".join(lines))
