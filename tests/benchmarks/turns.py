@@ -86,9 +86,9 @@ def operations(turn: int) -> list[Operation]:
     return [*creates, *edits, Delete(made[0])]
 
 
-def reply_of(done: list[Operation]) -> str:
-    """Return operations as tag blocks."""
-    return "\n".join(map(_block, done))
+def reply_of(turn: int, done: list[Operation]) -> str:
+    """Return operations as an answer that is like no earlier one, and whole: neither is waited for."""
+    return "\n".join((f"Turn {turn}.\n", *map(_block, done), "[END]\n"))
 
 
 def _block(operation: Operation) -> str:
@@ -130,7 +130,7 @@ def _timed(answer: Callable[[str], float], root: Path) -> tuple[float, float]:
     peer: list[float] = []
     for turn in range(2 * ROUNDS + 2):
         done = operations(turn)
-        took = answer(reply_of(done))
+        took = answer(reply_of(turn, done))
         took_bare = milliseconds(partial(bare, root, done))
         # The first of each kind does not count.
         if turn % 2 == 0 and turn:
