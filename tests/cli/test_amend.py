@@ -637,17 +637,13 @@ class Terminal:
         self._handle = handle
         self._name = name
         self._seen = b""
-        threading.Thread(target=self._read, daemon=True).start()
+        # Of its own: the number of one that is closed meanwhile may be another terminal's next.
+        threading.Thread(target=self._read, args=(os.dup(handle),), daemon=True).start()
 
-    def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self._handle, 65536)
-            except OSError:
-                return
-            if not data:
-                return
-            self._seen += data
+    def _read(self, handle: int) -> None:
+        with open(handle, "rb", buffering=0) as screen, contextlib.suppress(OSError):
+            while data := screen.read(65536):
+                self._seen += data
 
     @property
     def raw(self) -> str:
