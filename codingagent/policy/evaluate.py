@@ -218,14 +218,12 @@ _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "a
 
 def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
     """Yield the patterns that match a command, in their order, by the rules in docs/settings.md."""
-    name = command.name
-    if name is None:
+    if (name := command.name) is None:
         return
-    by_name, with_globs = _numbers(patterns)
-    globs = (number for number, glob in with_globs if glob.fullmatch(name))
-    for number in sorted((*by_name.get(name, ()), *globs)):
-        if _fit(patterns[number].split()[1:], name, command):
-            yield patterns[number]
+    for pattern, first, *wanted in _split(patterns):
+        is_called = first == name or ("*" in first and _glob(first).fullmatch(name))
+        if is_called and _fit(wanted, name, command):
+            yield pattern
 
 
 def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
@@ -255,17 +253,10 @@ def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
 
 
 @cache
-def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[tuple[int, re.Pattern[str]]]]:
-    """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
-    by_name: dict[str, list[int]] = {}
-    with_globs: list[tuple[int, re.Pattern[str]]] = []
-    for number, pattern in enumerate(patterns):
-        name = pattern.split()[0].casefold()
-        if "*" in name:
-            with_globs.append((number, _glob(name)))
-        else:
-            by_name.setdefault(name, []).append(number)
-    return by_name, with_globs
+def _split(patterns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return each pattern, the name of its command in lower case, and its other words."""
+    words = ((each, *each.split()) for each in patterns)
+    return [(pattern, name.casefold(), *wanted) for pattern, name, *wanted in words]
 
 
 @cache

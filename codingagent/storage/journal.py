@@ -66,15 +66,13 @@ def document(session: Session) -> dict[str, object]:
 
 
 class Sessions:
-    """The folder `sessions/`; `what` is the noun for messages."""
+    """The folder `sessions/`; `what` and `form` are words for messages."""
 
-    what = "session"
+    what, form = "session", "8 hexadecimal digits"
+    is_id = staticmethod(is_session_id)
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def is_id(self, text: str) -> bool:
-        return is_session_id(text)
 
     def ids(self, newest: int | None = None) -> list[str]:
         """Return the ids of all sessions that have a journal, or of the newest, by its time; none is read."""
@@ -190,24 +188,17 @@ class Sessions:
     def _path(self, session_id: str) -> Path:
         if self.is_id(session_id):
             return self.folder / session_id / "journal.jsonl"
-        listed = "`codingagent list` shows"
-        if self.what == "run":
-            fault = f"'{session_id}' is not a run id (run_ and 12 hexadecimal digits)"
-            listed = "`codingagent list --runs` shows"
-        elif is_run_id(session_id):
+        fault = f"'{session_id}' is not a {self.what} id ({self.form})"
+        if is_run_id(session_id):
             fault = f"{session_id} is a run, but this command needs a session"
-        else:
-            fault = f"'{session_id}' is not a session id (8 hexadecimal digits)"
-        raise UsageError(f"{fault}; {listed} them")
+        raise UsageError(f"{fault}; `codingagent list{' --runs' * (self.what == 'run')}` shows them")
 
 
 class Runs(Sessions):
     """The folder of runs. Until all of one is done, its message lies beside its journal."""
 
-    what = "run"
-
-    def is_id(self, text: str) -> bool:
-        return is_run_id(text)
+    what, form = "run", "run_ and 12 hexadecimal digits"
+    is_id = staticmethod(is_run_id)
 
     def keep_message(self, run_id: str, data: bytes) -> None:
         path = self._message(run_id)
