@@ -16,9 +16,9 @@ from codingagent.policy.rules import (
     Ask,
     Deny,
     Policy,
-    ShellRules,
     Verdict,
     ask_for_path,
+    denied,
     deny_blocked,
 )
 from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words, is_looked_through
@@ -41,58 +41,35 @@ def judge_command(policy: Policy, command: str, workspace: str, variables: Itera
     """Judge a shell line by every command in it, and by the names of the variables that are set for it."""
     rules = policy.shell
     if not rules.enabled:
-        return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
+        return denied("no_commands")
     if policy.cmd_check is not None:
         return _judge_cmd_line(policy, command, variables)
     line = read_line(command)
-    denied = _deny_line(policy, line, workspace, variables)
-    return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
+    refused = _deny_line(policy, line, workspace, variables)
+    return refused or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
 def _deny_line(policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]) -> Deny | None:
     rules = policy.shell
     if line.too_large:
-        return Deny(
-            "shell.too_large",
-            "The command is too long to be judged",
-            "Write a script with a file operation, and run that",
-        )
+        return denied("too_long")
     for command in line.commands:
         if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
-            return _deny_command(pattern, pattern if " " in pattern else command.name or pattern)
+            name = pattern if " " in pattern else command.name or pattern
+            return denied("blocked_command", pattern=pattern, name=shown(name))
     for path in (p for p in changed(line, workspace) if not p.startswith("/")):
-        if (denied := deny_blocked(policy.filesystem, path)) is not None:
-            return denied
+        if (refused := deny_blocked(policy.filesystem, path)) is not None:
+            return refused
     if not rules.allowed_commands:
         return None
     named = [command for command in line.commands if command.words and command.name != "["]
     if line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named):
-        return _deny_unlisted(rules)
+        return denied("unlisted", allowed=", ".join(rules.allowed_commands))
     # Variables could make an allowed command run another one.
     names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
     if risky := sorted(names & (policies.CHOOSING_VARIABLES | policies.ASKED_VARIABLES)):
-        return Deny(
-            "shell.allowed_commands",
-            f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
-            "Leave this variable as it is",
-        )
+        return denied("choosing", variable=shown(risky[0]))
     return None
-
-
-def _deny_command(pattern: str, name: str) -> Deny:
-    return Deny(
-        f"shell.blocked_commands: {pattern}",
-        f"Command '{shown(name)}' is blocked",
-        "Do it without this command, or say in a message what the user should run",
-    )
-
-
-def _deny_unlisted(rules: ShellRules) -> Deny:
-    return Deny(
-        "shell.allowed_commands",
-        "Command not in allowed list",
-        f"Allowed commands: {', '.join(rules.allowed_commands)}",
-    )
 
 
 def _clipped(text: str) -> str:
@@ -357,13 +334,13 @@ def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) ->
     blocked = (*policies.CMD_BLOCKED, *rules.blocked_commands)
     for name, arguments in commands:
         if pattern := _first_cmd(blocked, name, arguments):
-            return _deny_command(pattern, name)
+            return denied("blocked_command", pattern=pattern, name=shown(name))
     has_variables = any(True for _ in variables)
     if line == policy.cmd_check and not has_variables:
         return Allow()
     is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
     if rules.allowed_commands and (not is_plain or commands[0][0] not in rules.allowed_commands):
-        return _deny_unlisted(rules)
+        return denied("unlisted", allowed=", ".join(rules.allowed_commands))
     said = f"{' '.join(line.casefold().split())} "
     is_harmless = (
         is_plain

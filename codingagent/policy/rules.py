@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from codingagent.errors import UsageError
 from codingagent.model.operations import After
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
-from codingagent.model.patterns import sections
+from codingagent.model.patterns import sections, table
 
 _Number = Annotated[int, Meta(ge=1)]
 _Patterns = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
@@ -89,10 +89,16 @@ class Deny(Struct, frozen=True):
     suggestion: str
 
 
+def denied(why: str, **named: object) -> Deny:
+    """Return what denies, in the words of rules.txt, with what they name."""
+    return Deny(*(part.format(**named) for part in _DENIED[why].split(" | ")))
+
+
 Verdict = Allow | Ask | Deny
 
 # --- the presets, as rules.txt lists what they block, ask about, and protect by its name ---
 _SECTIONS = sections(__file__)
+_DENIED = table(_SECTIONS["denied"])
 
 
 def _patterns(name: str) -> tuple[str, ...]:
@@ -180,45 +186,28 @@ def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Ve
     """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     rules = policy.filesystem
     if rules.enabled and rules.read_only:
-        return Deny(
-            "filesystem.read_only",
-            f"'{shown(path)}' can't be changed: files may only be read",
-            "Say in a message what you would change",
-        )
-    if (denied := _judge_path(rules, path)) is not None:
-        return denied
+        return denied("read_only", path=shown(path))
+    if (refused := _judge_path(rules, path)) is not None:
+        return refused
     # What is moved takes no more room than before.
     if after not in ("nothing", "moved") and size_bytes > rules.max_file_size:
-        return Deny(
-            "filesystem.max_file_size",
-            f"'{shown(path)}' would have {size_bytes} bytes, more than {rules.max_file_size}",
-            "Write it in parts, as several files",
-        )
+        return denied("too_large", path=shown(path), size=size_bytes, most=rules.max_file_size)
     return ask_for_path(rules, path) or Allow()
 
 
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
     if not rules.enabled:
-        return Deny("filesystem.enabled", "File operations are turned off", "Use messages only")
-    if (denied := deny_blocked(rules, path)) is not None:
-        return denied
+        return denied("no_files")
+    if (refused := deny_blocked(rules, path)) is not None:
+        return refused
     if rules.allowed_paths and covering(rules.allowed_paths, path, exactly=True) is None:
-        return Deny(
-            "filesystem.allowed_paths",
-            f"Path '{shown(path)}' is not in an allowed path",
-            f"Allowed paths: {', '.join(rules.allowed_paths)}",
-        )
+        return denied("not_allowed", path=shown(path), allowed=", ".join(rules.allowed_paths))
     return None
 
 
 def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
-    if (pattern := covering(rules.blocked_paths, path)) is None:
-        return None
-    return Deny(
-        f"filesystem.blocked_paths: {pattern}",
-        f"Path '{shown(path)}' is blocked",
-        "Leave it alone: work without this file",
-    )
+    pattern = covering(rules.blocked_paths, path)
+    return None if pattern is None else denied("blocked", path=shown(path), pattern=pattern)
 
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
