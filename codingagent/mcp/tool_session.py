@@ -12,17 +12,10 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent import errors
 from codingagent.agent.context import Person
 from codingagent.agent.factory import OpenSession, session_in, start_session
 from codingagent.checkpoints.undo import UndoChoice, take_back
-from codingagent.errors import (
-    ApprovalError,
-    CodingAgentError,
-    GoneOnError,
-    OperationError,
-    UsageError,
-    WorkError,
-)
 from codingagent.mcp.reading import ToolReader
 from codingagent.model import approval, events, notices, observations, plain_text, results, session_state
 from codingagent.model.journal_entries import ApprovalAsked, RefreshAsked, RequestWritten, ShownFile
@@ -106,7 +99,7 @@ class ToolSession:
         if self.session_id:
             session = home.sessions.load(self.session_id)
             if not session.is_of_tools or session.workspace != str(root_of(place.root)):
-                raise UsageError(f"session {self.session_id} is no client's here: leave it out")
+                raise errors.UsageError(f"session {self.session_id} is no client's here: leave it out")
         else:
             settings = replace(place.settings, check="", conventions=False)
             session = start_session(home, place.root, self._client, settings, "calls")
@@ -129,7 +122,7 @@ class ToolSession:
         with self._stack:
             if self.is_open:
                 # Who has the home now writes the file itself; two at once would take each other's.
-                with contextlib.suppress(WorkError), self._home.lock.held():
+                with contextlib.suppress(errors.WorkError), self._home.lock.held():
                     self._home.sessions.mend_document(self._state)
 
     @property
@@ -146,9 +139,9 @@ class ToolSession:
             text = self._reader.read(call)
             self._work.context.secrecy.save()
             return Told(text)
-        except OperationError as fault:
+        except errors.OperationError as fault:
             text = "\n".join(filter(None, (fault.reason, fault.detail)))
-        except CodingAgentError as fault:
+        except errors.CodingAgentError as fault:
             text = str(fault)
         return Told(self._hide(text), is_error=True)
 
@@ -160,7 +153,7 @@ class ToolSession:
                 self._open()
             self._reader.forget()
             while not caller.is_gone():
-                with contextlib.suppress(GoneOnError):
+                with contextlib.suppress(errors.GoneOnError):
                     match calls.tool_of(call):
                         case "diff":
                             return Told(self._reader.diff(self._home))
@@ -182,9 +175,9 @@ class ToolSession:
             if not is_same:
                 self._record_read()
                 self._work.conversation.take_call(data)
-        except GoneOnError:
+        except errors.GoneOnError:
             raise
-        except ApprovalError as fault:
+        except errors.ApprovalError as fault:
             done = self._told().text if self._state.results else "Nothing was done."
             how = "or they answer on the page. Then make the same call again, or do something else."
             return Told(f"{done}\nNot answered: {fault}, {how}", is_error=True, asked=self._state.asked)
@@ -245,5 +238,5 @@ class ToolSession:
         with self._home.lock.set_aside(self._place.say):
             answer = self._caller.ask(asked, context.log.has_grown)
         if context.log.has_grown():
-            raise GoneOnError(f"session {self.session_id} has gone on elsewhere")
+            raise errors.GoneOnError(f"session {self.session_id} has gone on elsewhere")
         return answer

@@ -10,17 +10,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import rules as policies
-from codingagent.policy.rules import (
-    ASKED_BY_POLICY,
-    Allow,
-    Ask,
-    Deny,
-    Policy,
-    Verdict,
-    ask_for_path,
-    denied,
-    deny_blocked,
-)
+from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict, denied
 from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words, is_looked_through
 from codingagent.policy.shell_parser import read_line
 
@@ -58,7 +48,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str, variables: Itera
             name = pattern if " " in pattern else command.name or pattern
             return denied("blocked_command", pattern=pattern, name=shown(name))
     for path in (p for p in changed(line, workspace) if not p.startswith("/")):
-        if (refused := deny_blocked(policy.filesystem, path)) is not None:
+        if (refused := policies.deny_blocked(policy.filesystem, path)) is not None:
             return refused
     if not rules.allowed_commands:
         return None
@@ -97,7 +87,7 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
             add(_doubts(policy, command, line))
             text = shown(" ".join(word.text for word in command.words))
             for pattern in fitting(policy.shell.approval_required, command):
-                why = policies.REASONS.get(pattern, ASKED_BY_POLICY)
+                why = policies.REASONS.get(pattern, policies.ASKED_BY_POLICY)
                 rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
                 for place in _places(command, line) or ("",):
                     add(rule, f"`{pattern}` of {place}" if place else whole)
@@ -112,7 +102,7 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
             if policy.shell.approval_required and policy.sandbox == "none":
                 reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
-        elif (ask := ask_for_path(policy.filesystem, path)) is not None:
+        elif (ask := policies.ask_for_path(policy.filesystem, path)) is not None:
             add({ask.rule: ask.reason}, *ask.grants)
     return Ask(tuple(found), tuple(dict.fromkeys(found.values())), tuple(grants)) if found else None
 

@@ -15,15 +15,8 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
-from codingagent.model import events, patterns, session_fold
-from codingagent.model.journal_entries import (
-    MESSAGE_NAME,
-    Record,
-    decode_record,
-    encode_record,
-    is_run_id,
-    is_session_id,
-)
+from codingagent.model import events, journal_entries, patterns, session_fold
+from codingagent.model.journal_entries import Record
 from codingagent.model.results import result_of
 from codingagent.model.session_state import AppendList, Session
 from codingagent.storage import atomic_write
@@ -69,7 +62,7 @@ class Sessions:
     """The folder `sessions/`; `what` and `form` are words for messages."""
 
     what, form = "session", "8 hexadecimal digits"
-    is_id = staticmethod(is_session_id)
+    is_id = staticmethod(journal_entries.is_session_id)
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -189,7 +182,7 @@ class Sessions:
         if self.is_id(session_id):
             return self.folder / session_id / "journal.jsonl"
         fault = f"'{session_id}' is not a {self.what} id ({self.form})"
-        if is_run_id(session_id):
+        if journal_entries.is_run_id(session_id):
             fault = f"{session_id} is a run, but this command needs a session"
         raise UsageError(f"{fault}; `codingagent list{' --runs' * (self.what == 'run')}` shows them")
 
@@ -198,7 +191,7 @@ class Runs(Sessions):
     """The folder of runs. Until all of one is done, its message lies beside its journal."""
 
     what, form = "run", "run_ and 12 hexadecimal digits"
-    is_id = staticmethod(is_run_id)
+    is_id = staticmethod(journal_entries.is_run_id)
 
     def keep_message(self, run_id: str, data: bytes) -> None:
         path = self._message(run_id)
@@ -227,7 +220,7 @@ class Runs(Sessions):
         atomic_write.write_json(self._document(run_id), document)
 
     def _message(self, run_id: str) -> Path:
-        return self.folder / run_id / MESSAGE_NAME
+        return self.folder / run_id / journal_entries.MESSAGE_NAME
 
 
 class Journal:
@@ -245,7 +238,7 @@ class Journal:
         """Append one record; WorkError if it can't be written whole: the journal is then unchanged."""
         if self._handle < 0:
             raise WorkError(f"{self._path} is closed; open the session again to continue it")
-        line = encode_record(record)
+        line = journal_entries.encode_record(record)
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
             written = 0
@@ -376,7 +369,7 @@ def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:
 
 def _record(path: Path, number: int, line: bytes) -> Record:
     try:
-        return decode_record(line)
+        return journal_entries.decode_record(line)
     except ValueError as fault:
         what = f"is damaged at line {number}; put back a copy"
         if _NEWER.search(str(fault)):
