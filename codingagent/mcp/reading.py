@@ -40,7 +40,12 @@ class ToolReader:
 
     def read(self, call: Any) -> str:
         """Return what a call shows; OperationError if there is nothing to show."""
-        self._learn_secrets()
+        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
+        if self._is_new:
+            listing, self._is_new = workspace.listing(), False
+        # The values in secret files are learned before anything is shown: any other file may hold them.
+        secrecy.look_again()
+        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
         match calls.tool_of(call):
             case "read_files":
                 return self.files(call.paths, call.start_line or None, call.end_line or None)
@@ -60,14 +65,6 @@ class ToolReader:
                 _, before, after, touched = changed_in(store, found, None)
                 text = store.diff(before, after, sorted(touched)) if touched else ""
         return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
-
-    def _learn_secrets(self) -> None:
-        """Learn the values in secret files before anything is shown: any other file may hold them."""
-        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
-        if self._is_new:
-            listing, self._is_new = workspace.listing(), False
-        secrecy.look_again()
-        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
 
     def _matching(self, glob: str) -> Listing:
         """Return the listing of the files that fit a glob, or are in a folder of that name."""

@@ -120,7 +120,11 @@ class ToolServer:
             call = calls.decoded(params.name, params.arguments or {})
         except ValueError as fault:
             return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
-        session, exchange = self._session(call.session, request), _Exchange(request, params, self._patience_s)
+        if call.session not in self._sessions:
+            known = request.session.client_params
+            client = on_screen(known.client_info.name)[:100] if known else "a client"
+            self._sessions[call.session] = self._opened(call.session, f"{client} over MCP")
+        session, exchange = self._sessions[call.session], _Exchange(request, params, self._patience_s)
         job = session.begin(call, exchange)
         waiting = asyncio.wrap_future(job)
         try:
@@ -145,13 +149,6 @@ class ToolServer:
         await exchange.tell()
         text, facts = types.TextContent(text=told.text), {"session": session.session_id}
         return types.CallToolResult(content=[text], structured_content=facts, is_error=told.is_error)
-
-    def _session(self, session_id: str, request: _Request) -> "ToolSession":
-        if session_id not in self._sessions:
-            known = request.session.client_params
-            client = on_screen(known.client_info.name)[:100] if known else "a client"
-            self._sessions[session_id] = self._opened(session_id, f"{client} over MCP")
-        return self._sessions[session_id]
 
 
 class _Exchange:

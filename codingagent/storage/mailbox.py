@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.errors import CodingAgentError, WorkError, disk_errors, system_reason
+from codingagent.errors import CodingAgentError, WorkError, disk_errors
 from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
@@ -86,15 +86,10 @@ class Mailbox:
         return [each for each in files if each.name not in answers]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
-        try:
-            with os.scandir(self.inbox) as entries:
-                wanted = [entry for entry in entries if is_wanted(entry.name)]
-                files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
-        except OSError as fault:
-            raise WorkError(
-                f"the inbox {self.inbox} can't be read: {system_reason(fault)};"
-                " make it again, then go on with `codingagent resume`"
-            ) from fault
+        failed = f"make the inbox {self.inbox} again, then go on with `codingagent resume`: it can't be read"
+        with disk_errors(failed), os.scandir(self.inbox) as entries:
+            wanted = [entry for entry in entries if is_wanted(entry.name)]
+            files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
         return sorted(files, key=lambda file: (file.modified_ns, file.name))
 
     @staticmethod
