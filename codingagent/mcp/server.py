@@ -41,11 +41,6 @@ _LOOK_EVERY_S, _TELL_EVERY_S = 0.05, 0.1
 _QUESTION_CHARACTERS = 6_000
 _TOOLS_LAST = CacheHint(ttl_ms=3_600_000, scope="public")
 
-_INSTRUCTIONS = (
-    "Tools for one folder, the workspace. Paths are relative to it. Each change can be undone. SECRET-… are"
-    " placeholders for values that you can't see: copy one exactly where a file needs the value, never into a"
-    " command. What waits for the user's approval is not done until they give it."
-)
 _FACTS = {"type": "object", "properties": {"session": {"type": "string"}}}
 
 
@@ -74,7 +69,7 @@ class ToolServer:
         self._server: Server[Any] = Server(
             "codingagent",
             version=codingagent.__version__,
-            instructions=_INSTRUCTIONS,
+            instructions=calls.INSTRUCTIONS,
             cache_hints={"tools/list": _TOOLS_LAST},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,

@@ -267,8 +267,7 @@ class Vault:
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
-            for variable in files.variables_in(text) if form else ():
-                name, first, last = variable.name, variable.start, variable.end
+            for name, first, last in files.variables_in(text) if form else ():
                 value = text[first:last]
                 is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
                 is_known = assigned.is_setting(name) and not values.is_random(value)
