@@ -184,7 +184,7 @@ def _lost(
         old = file.old or ""
         names = vault.hidden_in(old, file.path)
         variables = variables_in(old) if names else ()  # nearly all files hide none
-        settings = {old[v.start : v.end] for v in variables if assigned.is_setting(v.name)}
+        settings = {old[start:end] for name, start, end in variables if assigned.is_setting(name)}
         for name in names:
             held = vault.by_name[name]
             if held.kind == "VALUE" and (held.value in settings or values.is_plain(held.value)):

@@ -6,7 +6,7 @@ All is journalled: an interrupted undo is finished later, and leaves alone what 
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_
 from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
 from codingagent.model import notices, plain_text, session_state
-from codingagent.model.journal_entries import OperationStarted, Record, UndoBegan, UndoEnded
+from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
 from codingagent.model.paths import shown
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -41,22 +41,16 @@ _NEVER = (NO_CHECKPOINT, _UNCOVERED)
 
 @contextlib.contextmanager
 def history_of(
-    home: Home, session: session_state.Session, records: Iterable[Record] | None = None
+    home: Home, session: session_state.Session
 ) -> "Iterator[tuple[Checkpoints, tuple[HistoryStep, ...]]]":
     """Yield a session's checkpoints, for reading, and the steps between them, as its records tell."""
-    with contextlib.closing(LazyStore(place_of(home, session))) as store:
-        if session.late:
-            _settle(home, session, store)
-            records = None
-        yield store.needed(), steps(records or home.records(session.session_id))
-
-
-def _settle(home: Home, session: session_state.Session, store: LazyStore) -> None:
-    """Make the checkpoints that edits still lack: their process was killed, or is not so far yet."""
     sessions, session_id = home.sessions, session.session_id
-    with home.lock.held(lambda _: None), contextlib.closing(sessions.open(session_id)) as journal:
-        log = SessionLog(journal, sessions.load(session_id))
-        Checkpointer(log, store, (), lambda _: None).settle()
+    with contextlib.closing(LazyStore(place_of(home, session))) as store:
+        if session.late:  # the process of its edits was killed, or is not so far yet
+            with home.lock.held(lambda _: None), contextlib.closing(sessions.open(session_id)) as journal:
+                log = SessionLog(journal, sessions.load(session_id))
+                Checkpointer(log, store, (), lambda _: None).settle()
+        yield store.needed(), steps(home.records(session_id))
 
 
 def changed_in(

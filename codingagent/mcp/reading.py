@@ -1,6 +1,7 @@
 """What tools read: files, lists, searches, the parts for a task, changes. Nothing of it is journalled."""
 
 import contextlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,12 @@ class ToolReader:
 
     def read(self, call: Any) -> str:
         """Return what a call shows; OperationError if there is nothing to show."""
-        self._learn_secrets()
+        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
+        if self._is_new:
+            listing, self._is_new = workspace.listing(), False
+        # The values in secret files are learned before anything is shown: any other file may hold them.
+        secrecy.look_again()
+        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
         match calls.tool_of(call):
             case "read_files":
                 return self.files(call.paths, call.start_line or None, call.end_line or None)
@@ -59,14 +65,6 @@ class ToolReader:
                 _, before, after, touched = changed_in(store, found, None)
                 text = store.diff(before, after, sorted(touched)) if touched else ""
         return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
-
-    def _learn_secrets(self) -> None:
-        """Learn the values in secret files before anything is shown: any other file may hold them."""
-        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
-        if self._is_new:
-            listing, self._is_new = workspace.listing(), False
-        secrecy.look_again()
-        secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
 
     def _matching(self, glob: str) -> Listing:
         """Return the listing of the files that fit a glob, or are in a folder of that name."""
@@ -115,7 +113,8 @@ class ToolReader:
         Its parts between `*` stand in the line in their order, so that no pattern takes long.
         """
         is_small, found = text.islower(), list[str]()
-        parts = [part for part in text.split("*") if part]
+        parts = [part for part in text.split("*") if part] or ["\n"]  # which is in no line
+        in_order = re.compile("".join(f"(?>.*?{re.escape(part)})" for part in parts))
         for path, data in self._context.workspace.read_each(sorted(self._matching(glob).files)):
             if len(data) > _FILE_BYTES or len(found) > _LINES:
                 continue
@@ -126,7 +125,7 @@ class ToolReader:
             with contextlib.suppress(OperationError):  # no text
                 lines = self._views.view(path, None, None).text.split("\n")
                 for number, line in enumerate(lines, 1):
-                    if _has_in_order(line.lower() if is_small else line, parts):
+                    if in_order.match(line.lower() if is_small else line):
                         found.append(f"{file_list.shown_path(path)}:{number}: {line[:_LINE_CHARACTERS]}")
         more = ["… more lines have it: narrow the search"] * (len(found) > _LINES)
         return "\n".join((*found[:_LINES], *more)) or "no line has it"
@@ -136,12 +135,3 @@ class ToolReader:
         wanted = Wanted(task, context.settings.context or 8_000, context.settings.never_choose, asks=True)
         ranked = RankedFiles(workspace, context.policy, listing, wanted, workspace.history(), self._hide)
         return ranked.show(_CHARACTERS) or "no file stands out: list_files, or search"
-
-
-def _has_in_order(line: str, parts: Sequence[str]) -> bool:
-    at = 0
-    for part in parts:
-        if (found := line.find(part, at)) < 0:
-            return False
-        at = found + len(part)
-    return bool(parts)

@@ -32,7 +32,7 @@ from codingagent.model.plain_text import clip_middle, on_screen, unmasked
 from codingagent.protocols import calls
 
 if TYPE_CHECKING:
-    from codingagent.mcp.tool_session import Told, ToolSession
+    from codingagent.mcp.tool_session import ToolSession
 
 _Request = ServerRequestContext[Any, Any]
 
@@ -41,25 +41,16 @@ _LOOK_EVERY_S, _TELL_EVERY_S = 0.05, 0.1
 _QUESTION_CHARACTERS = 6_000
 _TOOLS_LAST = CacheHint(ttl_ms=3_600_000, scope="public")
 
-_INSTRUCTIONS = (
-    "Tools for one folder, the workspace. Paths are relative to it. Each change can be undone. SECRET-… are"
-    " placeholders for values that you can't see: copy one exactly where a file needs the value, never into a"
-    " command. What waits for the user's approval is not done until they give it."
-)
-_SESSION = {"session": {"type": "string"}}
-_CHANGED = {"changed": {"type": "array", "items": {"type": "string"}}}
-_EXIT_CODE = {"exit_code": {"type": "integer"}}
+_FACTS = {"type": "object", "properties": {"session": {"type": "string"}}}
 
 
 def _described(name: str) -> types.Tool:
-    is_change, is_command = name in calls.CHANGING, name == "run_command"
-    facts = {**_SESSION, **(_CHANGED if is_change else {}), **(_EXIT_CODE if is_command else {})}
     # What a hint says by default is left out.
-    is_reading = None if is_change or name == "undo" else True
-    hints = types.ToolAnnotations(read_only_hint=is_reading, open_world_hint=None if is_command else False)
-    form: dict[str, Any] = {"input_schema": calls.TOOLS[name].schema, "annotations": hints}
-    form["output_schema"] = {"type": "object", "properties": facts}
-    return types.Tool(name=name, description=calls.TOOLS[name].does, **form)
+    is_reading = None if name in (*calls.CHANGING, "undo") else True
+    is_open = None if name == "run_command" else False
+    hints = types.ToolAnnotations(read_only_hint=is_reading, open_world_hint=is_open)
+    form: dict[str, Any] = {"input_schema": calls.TOOLS[name].schema, "output_schema": _FACTS}
+    return types.Tool(name=name, description=calls.TOOLS[name].does, annotations=hints, **form)
 
 
 class ToolServer:
@@ -78,7 +69,7 @@ class ToolServer:
         self._server: Server[Any] = Server(
             "codingagent",
             version=codingagent.__version__,
-            instructions=_INSTRUCTIONS,
+            instructions=calls.INSTRUCTIONS,
             cache_hints={"tools/list": _TOOLS_LAST},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -124,7 +115,11 @@ class ToolServer:
             call = calls.decoded(params.name, params.arguments or {})
         except ValueError as fault:
             return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
-        session, exchange = self._session(call.session, request), _Exchange(request, params, self._patience_s)
+        if call.session not in self._sessions:
+            known = request.session.client_params
+            client = on_screen(known.client_info.name)[:100] if known else "a client"
+            self._sessions[call.session] = self._opened(call.session, f"{client} over MCP")
+        session, exchange = self._sessions[call.session], _Exchange(request, params, self._patience_s)
         job = session.begin(call, exchange)
         waiting = asyncio.wrap_future(job)
         try:
@@ -138,23 +133,17 @@ class ToolServer:
                     await asyncio.sleep(_LOOK_EVERY_S)
             raise
         told = waiting.result()
-        if session.has_failed:
+        if session.is_open:
+            self._sessions.setdefault(session.session_id, session)
+        else:
             self._sessions = {name: each for name, each in self._sessions.items() if each is not session}
             session.close()
-        else:
-            self._sessions.setdefault(session.session_id, session)
         if told.asked is not None and exchange.asks_again:
-            questions: types.InputRequests = {told.asked.question.digest: _elicitation(told.asked)}
-            return types.InputRequiredResult(input_requests=questions, request_state=str(told.turn))
+            form = types.ElicitRequest(params=_form(told.asked))
+            return types.InputRequiredResult(input_requests={told.asked.question.digest: form})
         await exchange.tell()
-        return _result(told)
-
-    def _session(self, session_id: str, request: _Request) -> "ToolSession":
-        if session_id not in self._sessions:
-            known = request.session.client_params
-            client = on_screen(known.client_info.name)[:100] if known else "a client"
-            self._sessions[session_id] = self._opened(session_id, f"{client} over MCP")
-        return self._sessions[session_id]
+        text, facts = types.TextContent(text=told.text), {"session": session.session_id}
+        return types.CallToolResult(content=[text], structured_content=facts, is_error=told.is_error)
 
 
 class _Exchange:
@@ -163,12 +152,11 @@ class _Exchange:
     def __init__(self, request: _Request, params: types.CallToolRequestParams, patience_s: float) -> None:
         self._request, self._patience_s = request, patience_s
         self._given = params.input_responses or {}
+        self.is_again = bool(self._given)
         self._loop = asyncio.get_running_loop()
         self._output, self._told, self.show = (output := deque[str]()), 0, output.append
         self.gone, self.asks_again = threading.Event(), False
         self.is_gone = self.gone.is_set
-        state = params.request_state or ""
-        self.turn = int(state) if state.isascii() and state.isdigit() and len(state) < 10 else 0
 
     async def tell(self) -> None:
         """Tell what was printed, as progress."""
@@ -183,13 +171,12 @@ class _Exchange:
         A client of 2026-07-28 gives it by making the call again.
         """
         session, given = self._request.session, self._given.get(asked.question.digest)
-        elicitation = None if session.client_capabilities is None else session.client_capabilities.elicitation
-        has_form = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
         answer = _answer_in(given) if isinstance(given, types.ElicitResult) else None
-        self.asks_again = given is None and has_form and not session.can_send_request
+        able = session.client_capabilities and session.client_capabilities.elicitation
+        can_ask = bool(given is None and able and (able.form or not able.url))
+        self.asks_again = can_ask and not session.can_send_request
         if answer is not None or self.asks_again:
             return answer
-        can_ask = given is None and has_form
         future = asyncio.run_coroutine_threadsafe(self._answered(asked, can_ask=can_ask), self._loop)
         while not (future.done() or is_answered() or self.gone.wait(_LOOK_EVERY_S)):
             pass
@@ -197,11 +184,10 @@ class _Exchange:
 
     async def _answered(self, asked: ApprovalAsked, *, can_ask: bool) -> Answer | None:
         """Return the client's answer; without one, None after a while in which it may come from elsewhere."""
-        form, session = _elicitation(asked).params, self._request.session
-        assert isinstance(form, types.ElicitRequestFormParams)
+        form = _form(asked)
         with contextlib.suppress(Exception):  # whatever a client answers wrongly is no answer of the person
             how = form.message, form.requested_schema, self._request.request_id
-            if can_ask and (answer := _answer_in(await session.elicit_form(*how))):
+            if can_ask and (answer := _answer_in(await self._request.session.elicit_form(*how))):
                 return answer
         self.show(f"{asked.name} waits for approval in a terminal or on the page\n")
         await asyncio.sleep(self._patience_s)
@@ -214,7 +200,7 @@ def _answer_in(given: types.ElicitResult) -> Answer | None:
     return Answer(said, how="client") if said in ("yes", "always", "no") else None  # type: ignore[arg-type]
 
 
-def _elicitation(asked: ApprovalAsked) -> types.ElicitRequest:
+def _form(asked: ApprovalAsked) -> types.ElicitRequestFormParams:
     question = asked.question
     heads = {Kind.FILES_CHANGED: "Keep these changes?", Kind.RUN_COMMAND: "Run this?"}
     head = heads.get(question.kind) or f"Approve {question.kind} {on_screen(question.subject)}?"
@@ -224,10 +210,4 @@ def _elicitation(asked: ApprovalAsked) -> types.ElicitRequest:
     choices = ["yes", *["always"] * bool(covers), "no"]
     answer = {"type": "string", "title": "Your answer", "enum": choices}
     schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
-    form = types.ElicitRequestFormParams(message="\n".join((*lines, *covers)), requested_schema=schema)
-    return types.ElicitRequest(params=form)
-
-
-def _result(told: "Told") -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(text=told.text)]
-    return types.CallToolResult(content=content, structured_content=told.facts, is_error=told.is_error)
+    return types.ElicitRequestFormParams(message="\n".join((*lines, *covers)), requested_schema=schema)

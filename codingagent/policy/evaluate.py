@@ -8,91 +8,53 @@ from posixpath import join, normpath
 
 from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import alternatives, lazy_pattern
 from codingagent.policy import rules as policies
-from codingagent.policy.rules import (
-    ASKED_BY_POLICY,
-    Allow,
-    Ask,
-    Deny,
-    Policy,
-    ShellRules,
-    Verdict,
-    ask_for_path,
-    deny_blocked,
-)
+from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict, denied
 from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words, is_looked_through
 from codingagent.policy.shell_parser import read_line
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
-_UPLOADING = lazy_pattern(
-    r"-[A-Za-z]*[TFd]|--upload-file|--form|--form-string|--data(-[a-z]+)?|--json|--post-(data|file)"
-    r"|--body-(data|file)"
-)
+_UPLOADING = alternatives(policies.SECTIONS["uploads"])
 _CHANGING = lazy_pattern(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
 _LINE_SHOWN_CHARACTERS = 200
 _VARIABLE = lazy_pattern(r"\$\{?(\w+)")
-_LOCAL_URL = lazy_pattern(
-    r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
-)
+_LOCAL_URL = alternatives(policies.SECTIONS["local addresses"])
 
 
 def judge_command(policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()) -> Verdict:
     """Judge a shell line by every command in it, and by the names of the variables that are set for it."""
     rules = policy.shell
     if not rules.enabled:
-        return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
+        return denied("no_commands")
     if policy.cmd_check is not None:
         return _judge_cmd_line(policy, command, variables)
     line = read_line(command)
-    denied = _deny_line(policy, line, workspace, variables)
-    return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
+    refused = _deny_line(policy, line, workspace, variables)
+    return refused or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
 def _deny_line(policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]) -> Deny | None:
     rules = policy.shell
     if line.too_large:
-        return Deny(
-            "shell.too_large",
-            "The command is too long to be judged",
-            "Write a script with a file operation, and run that",
-        )
+        return denied("too_long")
     for command in line.commands:
         if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
-            return _deny_command(pattern, pattern if " " in pattern else command.name or pattern)
+            name = pattern if " " in pattern else command.name or pattern
+            return denied("blocked_command", pattern=pattern, name=shown(name))
     for path in (p for p in changed(line, workspace) if not p.startswith("/")):
-        if (denied := deny_blocked(policy.filesystem, path)) is not None:
-            return denied
+        if (refused := policies.deny_blocked(policy.filesystem, path)) is not None:
+            return refused
     if not rules.allowed_commands:
         return None
     named = [command for command in line.commands if command.words and command.name != "["]
     if line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named):
-        return _deny_unlisted(rules)
+        return denied("unlisted", allowed=", ".join(rules.allowed_commands))
     # Variables could make an allowed command run another one.
     names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
     if risky := sorted(names & (policies.CHOOSING_VARIABLES | policies.ASKED_VARIABLES)):
-        return Deny(
-            "shell.allowed_commands",
-            f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
-            "Leave this variable as it is",
-        )
+        return denied("choosing", variable=shown(risky[0]))
     return None
-
-
-def _deny_command(pattern: str, name: str) -> Deny:
-    return Deny(
-        f"shell.blocked_commands: {pattern}",
-        f"Command '{shown(name)}' is blocked",
-        "Do it without this command, or say in a message what the user should run",
-    )
-
-
-def _deny_unlisted(rules: ShellRules) -> Deny:
-    return Deny(
-        "shell.allowed_commands",
-        "Command not in allowed list",
-        f"Allowed commands: {', '.join(rules.allowed_commands)}",
-    )
 
 
 def _clipped(text: str) -> str:
@@ -120,7 +82,7 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
             add(_doubts(policy, command, line))
             text = shown(" ".join(word.text for word in command.words))
             for pattern in fitting(policy.shell.approval_required, command):
-                why = policies.REASONS.get(pattern, ASKED_BY_POLICY)
+                why = policies.REASONS.get(pattern, policies.ASKED_BY_POLICY)
                 rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
                 for place in _places(command, line) or ("",):
                     add(rule, f"`{pattern}` of {place}" if place else whole)
@@ -135,8 +97,8 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
             if policy.shell.approval_required and policy.sandbox == "none":
                 reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
-        elif (ask := ask_for_path(policy.filesystem, path)) is not None:
-            add({ask.rule: ask.reason}, *ask.grants)
+        elif (ask := policies.ask_for_path(policy.filesystem, path)) is not None:
+            add(dict(zip(ask.rules, ask.reasons, strict=True)), *ask.grants)
     return Ask(tuple(found), tuple(dict.fromkeys(found.values())), tuple(grants)) if found else None
 
 
@@ -218,14 +180,12 @@ _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "a
 
 def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
     """Yield the patterns that match a command, in their order, by the rules in docs/settings.md."""
-    name = command.name
-    if name is None:
+    if (name := command.name) is None:
         return
-    by_name, with_globs = _numbers(patterns)
-    globs = (number for number, glob in with_globs if glob.fullmatch(name))
-    for number in sorted((*by_name.get(name, ()), *globs)):
-        if _fit(patterns[number].split()[1:], name, command):
-            yield patterns[number]
+    for pattern, first, *wanted in _split(patterns):
+        is_called = first == name or ("*" in first and _glob(first).fullmatch(name))
+        if is_called and _fit(wanted, name, command):
+            yield pattern
 
 
 def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
@@ -255,17 +215,10 @@ def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
 
 
 @cache
-def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[tuple[int, re.Pattern[str]]]]:
-    """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
-    by_name: dict[str, list[int]] = {}
-    with_globs: list[tuple[int, re.Pattern[str]]] = []
-    for number, pattern in enumerate(patterns):
-        name = pattern.split()[0].casefold()
-        if "*" in name:
-            with_globs.append((number, _glob(name)))
-        else:
-            by_name.setdefault(name, []).append(number)
-    return by_name, with_globs
+def _split(patterns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return each pattern, the name of its command in lower case, and its other words."""
+    words = ((each, *each.split()) for each in patterns)
+    return [(pattern, name.casefold(), *wanted) for pattern, name, *wanted in words]
 
 
 @cache
@@ -288,10 +241,7 @@ def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
     return 0
 
 
-_HARMLESS = lazy_pattern(
-    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
-    r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
-)
+_HARMLESS = alternatives(policies.SECTIONS["harmless places"])
 _HOME = lazy_pattern(r"~|\$HOME\b|\$\{HOME\b")
 _HERE = lazy_pattern(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
@@ -346,15 +296,10 @@ def _placed(word: Word, here: str, workspace: str) -> str:
 
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = lazy_pattern(r"[\w .,:=@/+\\-]+", re.ASCII)
-# Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
-_LEAVES = lazy_pattern(
-    r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.|\.git\b| --(out|ext)| /[fg]:", re.IGNORECASE
-)
+_LEAVES = alternatives(policies.SECTIONS["cmd leaves"], re.IGNORECASE)
 
 _BETWEEN_COMMANDS = lazy_pattern(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
-_BEFORE_A_COMMAND = lazy_pattern(
-    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""", re.IGNORECASE
-)
+_BEFORE_A_COMMAND = alternatives(policies.SECTIONS["cmd before a command"], re.IGNORECASE)
 _NAME = lazy_pattern(r'"([^"]+)"|([^\s"<>,;=/]+)')
 _ENDING = lazy_pattern(r"\.(exe|com|cmd|bat)$")
 
@@ -366,13 +311,13 @@ def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) ->
     blocked = (*policies.CMD_BLOCKED, *rules.blocked_commands)
     for name, arguments in commands:
         if pattern := _first_cmd(blocked, name, arguments):
-            return _deny_command(pattern, name)
+            return denied("blocked_command", pattern=pattern, name=shown(name))
     has_variables = any(True for _ in variables)
     if line == policy.cmd_check and not has_variables:
         return Allow()
     is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
     if rules.allowed_commands and (not is_plain or commands[0][0] not in rules.allowed_commands):
-        return _deny_unlisted(rules)
+        return denied("unlisted", allowed=", ".join(rules.allowed_commands))
     said = f"{' '.join(line.casefold().split())} "
     is_harmless = (
         is_plain

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from codingagent.errors import UsageError
 from codingagent.model.operations import After
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
-from codingagent.model.patterns import sections
+from codingagent.model.patterns import sections, table
 
 _Number = Annotated[int, Meta(ge=1)]
 _Patterns = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
@@ -72,14 +72,6 @@ class Ask(Struct, frozen=True):
     grants: tuple[str, ...]
     """What a yes for always covers, and is remembered for: little more than what was asked."""
 
-    @property
-    def rule(self) -> str:
-        return "; ".join(self.rules)
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
-
 
 class Deny(Struct, frozen=True):
     """Denied. The model reads the reason and the suggestion."""
@@ -89,35 +81,41 @@ class Deny(Struct, frozen=True):
     suggestion: str
 
 
+def denied(why: str, **named: object) -> Deny:
+    """Return what denies, in the words of rules.txt, with what they name."""
+    return Deny(*(part.format(**named) for part in _DENIED[why].split(" | ")))
+
+
 Verdict = Allow | Ask | Deny
 
 # --- the presets, as rules.txt lists what they block, ask about, and protect by its name ---
-_SECTIONS = sections(__file__)
+SECTIONS = sections(__file__)
+_DENIED = table(SECTIONS["denied"])
 
 
 def _patterns(name: str) -> tuple[str, ...]:
     """Return the patterns between the commas; the words before a bracket begin each in it."""
     found: list[str] = []
-    text = " ".join(_SECTIONS[name].split())
+    text = " ".join(SECTIONS[name].split())
     for start, inside in re.findall(r"([^,()]+)(?:\(([^)]*)\))?", text):
         found += (f"{start} {end}".strip() for end in inside.split(","))
     return tuple(" ".join(each.split()) for each in found if each.strip())
 
 
 def _names(name: str) -> tuple[str, ...]:
-    return tuple(_SECTIONS[name].split())
+    return tuple(SECTIONS[name].split())
 
 
 def reasons(*kinds: str) -> dict[str, str]:
     """Return the commands that sections of some kinds ask about, and why."""
-    sections = [name for name in _SECTIONS if name.startswith(kinds)]
+    sections = [name for name in SECTIONS if name.startswith(kinds)]
     return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
 
 
 @cache
 def usages(name: str) -> dict[str, tuple[str, ...]]:
     """Return the words that a section has for each program."""
-    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
+    lines = [line.partition(": ") for line in SECTIONS[name].splitlines()]
     return {each: tuple(rest.split()) for names, _, rest in lines for each in names.split()}
 
 
@@ -131,7 +129,7 @@ CHOOSING_VARIABLES = frozenset(_names("variables that choose"))
 
 EXECUTED_NAMES = {
     f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}": kind.partition(": ")[2]
-    for kind in _SECTIONS
+    for kind in SECTIONS
     if kind.startswith("executed")
     for name in _names(kind)
 }
@@ -180,45 +178,28 @@ def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Ve
     """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     rules = policy.filesystem
     if rules.enabled and rules.read_only:
-        return Deny(
-            "filesystem.read_only",
-            f"'{shown(path)}' can't be changed: files may only be read",
-            "Say in a message what you would change",
-        )
-    if (denied := _judge_path(rules, path)) is not None:
-        return denied
+        return denied("read_only", path=shown(path))
+    if (refused := _judge_path(rules, path)) is not None:
+        return refused
     # What is moved takes no more room than before.
     if after not in ("nothing", "moved") and size_bytes > rules.max_file_size:
-        return Deny(
-            "filesystem.max_file_size",
-            f"'{shown(path)}' would have {size_bytes} bytes, more than {rules.max_file_size}",
-            "Write it in parts, as several files",
-        )
+        return denied("too_large", path=shown(path), size=size_bytes, most=rules.max_file_size)
     return ask_for_path(rules, path) or Allow()
 
 
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
     if not rules.enabled:
-        return Deny("filesystem.enabled", "File operations are turned off", "Use messages only")
-    if (denied := deny_blocked(rules, path)) is not None:
-        return denied
+        return denied("no_files")
+    if (refused := deny_blocked(rules, path)) is not None:
+        return refused
     if rules.allowed_paths and covering(rules.allowed_paths, path, exactly=True) is None:
-        return Deny(
-            "filesystem.allowed_paths",
-            f"Path '{shown(path)}' is not in an allowed path",
-            f"Allowed paths: {', '.join(rules.allowed_paths)}",
-        )
+        return denied("not_allowed", path=shown(path), allowed=", ".join(rules.allowed_paths))
     return None
 
 
 def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
-    if (pattern := covering(rules.blocked_paths, path)) is None:
-        return None
-    return Deny(
-        f"filesystem.blocked_paths: {pattern}",
-        f"Path '{shown(path)}' is blocked",
-        "Leave it alone: work without this file",
-    )
+    pattern = covering(rules.blocked_paths, path)
+    return None if pattern is None else denied("blocked", path=shown(path), pattern=pattern)
 
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:

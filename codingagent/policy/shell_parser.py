@@ -8,16 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.shell_commands import (
-    SHELLS,
-    InnerCommands,
-    ShellCommand,
-    ShellLine,
-    Word,
-    Words,
-    inner,
-    split_assignment,
-)
+from codingagent.policy import shell_commands
+from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words
 
 # Nobody writes longer lines for a person to read, and an unread line can't be judged.
 TEXT_LIMIT_BYTES = 16 * 1024
@@ -243,7 +235,7 @@ class _Reader:
             if self._at == begin:
                 break
             is_setting = not found.words or found.words[0].text in _SETTING
-            assigned = split_assignment(word) if is_setting else None
+            assigned = shell_commands.split_assignment(word) if is_setting else None
             if assigned is not None and self._here() == "(" and not assigned[1].text:
                 self._at += 1
                 self._pass_words(")")
@@ -266,11 +258,11 @@ class _Reader:
         if len(self.commands) >= COMMAND_LIMIT:
             raise _TooLargeError
         words, assignments = command.words, command.assignments
-        while words and (assigned := split_assignment(words[0])) is not None:
+        while words and (assigned := shell_commands.split_assignment(words[0])) is not None:
             words, assignments = words[1:], (*assignments, assigned)
         if words and words[0].text in _SETTING:
-            assignments += tuple(filter(None, map(split_assignment, words)))
-        what = inner(words) if words else InnerCommands()
+            assignments += tuple(filter(None, map(shell_commands.split_assignment, words)))
+        what = shell_commands.inner(words) if words else shell_commands.InnerCommands()
         reads, runs = command.reads_from, what.runs_input
         command = ShellCommand(words, command.writes, assignments, reads, runs)
         self.commands.append(command)
@@ -280,7 +272,7 @@ class _Reader:
         texts = what.texts
         if not what.doubts and not given:
             self._doubt_input([command])
-        elif not what.doubts and command.runs_input and command.name in SHELLS:
+        elif not what.doubts and command.runs_input and command.name in shell_commands.SHELLS:
             texts += given
         outer, self._reads = self._reads, reads
         for below in what.commands:
@@ -294,7 +286,7 @@ class _Reader:
 
     def _doubt_input(self, commands: Sequence[ShellCommand]) -> None:
         for each in commands:
-            if each.runs_input and each.name in SHELLS and each.reads_from:
+            if each.runs_input and each.name in shell_commands.SHELLS and each.reads_from:
                 self.doubts.append(_PIPED_PROGRAM)
 
     def _redirection(self, found: _Draft) -> bool:

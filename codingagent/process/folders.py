@@ -388,7 +388,11 @@ class ToolData(Struct, frozen=True):
 def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, str]) -> ToolData:
     """Return the parts of each tool that is on `path` or has a project file in the workspace."""
     homes = around_homes(home)
-    there = _names_in(workspace)
+    there, root = set[str](), os.fspath(workspace)
+    for folder, inner, names in islice(walk_names(root), _LOOKED_AT + 1):
+        there.update(names if folder == root else names[:_LOOKED_AT])
+        if folder != root:
+            inner.clear()
     folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
     parts: dict[Path, Part] = {}
     passed: dict[str, str] = {}
@@ -449,13 +453,3 @@ def _resolved(part: Part, home: Path, workspace: Path, homes: AbstractSet[Path])
     elif not real.is_dir():
         real = None
     return Part(part.tool, part.kind if real else "", part.target, real)
-
-
-def _names_in(workspace: Path) -> set[str]:
-    found: set[str] = set()
-    root = os.fspath(workspace)
-    for folder, inner, names in islice(walk_names(root), _LOOKED_AT + 1):
-        found.update(names if folder == root else names[:_LOOKED_AT])
-        if folder != root:
-            inner.clear()
-    return found

@@ -20,15 +20,8 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
-from codingagent.process.bubblewrap import (
-    Bubblewrap,
-    Unconfined,
-    advice_on,
-    find_bubblewrap,
-    forget_layer,
-    homes_in_system,
-    tools_for,
-)
+from codingagent.process import bubblewrap
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined, find_bubblewrap
 from codingagent.process.folders import Part, ToolData, around_homes, repositories_in, tool_data
 from codingagent.process.runner import Runner, environment, run_tool
 from codingagent.storage.homes import is_out_of_reach, read_toml
@@ -189,14 +182,14 @@ def bubblewrap_for(
     home, real, path = _person_home(), workspace.resolve(), persons_path()
     words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{home}/", word) for word in _APART.split(check))
     named = [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
-    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
+    tools = bubblewrap.tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
     data = tool_data(path, home, real, persons_variables())
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
     own = Path(os.path.abspath(temporary))
     around = next((each for each in own.parents if each.resolve() == real), None)
     own = real / own.relative_to(around) if around else own.parent.resolve() / own.name
-    others, layer = homes_in_system(), layer_of(real)
+    others, layer = bubblewrap.homes_in_system(), layer_of(real)
     found = Bubblewrap(program, real, hidden, own, home, has_network, tools, repositories, others)
     return replace(found, data=data, shown=shown, layer=layer)
 
@@ -223,7 +216,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
             os.close(handle)
     if done.returncode:
         told = " ".join(done.stderr.decode("utf-8", "replace").split())
-        return advice_on(told or f"{sandbox.program} ended with exit code {done.returncode}")
+        return bubblewrap.advice_on(told or f"{sandbox.program} ended with exit code {done.returncode}")
     said = done.stdout.decode("utf-8", "replace")
     return "" if said == _TRIAL_RESULT else f"inside, the kernel says {said.strip() or 'nothing'}"
 
@@ -259,14 +252,14 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         if sandbox is None:
             raise WorkError("bubblewrap is not installed")
         if sandbox.layer is not None:
-            stack.callback(forget_layer, sandbox.layer)
+            stack.callback(bubblewrap.forget_layer, sandbox.layer)
         tools = ToolData((*sandbox.data.parts, Part("trial", "", data, data)), sandbox.data.variables)
         sandbox = replace(sandbox, data=tools)
         runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
         line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
         outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
         if outcome.failure:
-            raise WorkError(advice_on(" ".join(outcome.failure.split())))
+            raise WorkError(bubblewrap.advice_on(" ".join(outcome.failure.split())))
         try:
             return {name: tuple(told) for name, told in json.loads(outcome.output).items()}
         except ValueError as fault:
@@ -276,7 +269,7 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
 def forget_layer_of(workspace: Path) -> bool:
     """Remove what commands of a workspace wrote to tools' data; return whether no command has it."""
     layer = layer_of(workspace)
-    return layer is None or forget_layer(layer)
+    return layer is None or bubblewrap.forget_layer(layer)
 
 
 def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, str, str]], str]:

@@ -1,4 +1,4 @@
-"""Calls of tools, as a client of the Model Context Protocol makes them: calls.txt has their arguments.
+"""Calls of tools, as a client of the Model Context Protocol makes them: calls.txt words them.
 
 A call is a value with its arguments as fields. One that changes something is kept as JSON, as the answer of a
 chat is: after a kill it is read again.
@@ -48,6 +48,7 @@ class CallForm:
 
 
 _ROWS = sections(__file__)
+INSTRUCTIONS = " ".join(_ROWS.pop("instructions").split())
 _EDIT = CallForm("edit", _ROWS.pop("edit"))
 _KINDS["edits"] = list[_EDIT.type], {"type": "array", "items": _EDIT.schema}  # type: ignore[name-defined]
 TOOLS = {name: CallForm(name, f'{rows}session text ""\n') for name, rows in _ROWS.items()}

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, rules, texts, values
 
@@ -34,25 +32,16 @@ def is_secret_file(path: str) -> bool:
     return name.lstrip("._") in NAMES or inside in _PLACES or _SECRET.fullmatch(name) is not None
 
 
-class Variable(Struct, frozen=True):
-    """A value in a secret file, by offsets into its text; `name` is empty if it has none."""
-
-    name: str
-    start: int
-    end: int
-
-
-_ASSIGNED = lazy_pattern(
-    r"""[ \t]*(?:[#;]+[ \t]*(?=(?:export )?[\w.-]+[ \t]*=))?"""
-    r"""(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
-    r"""[ \t]*(?:=|:(?=[ \t"'])|[ \t](?=[^ \t]))[ \t]*(?P<value>[^\r\n]*)"""
-)
+_ASSIGNED = lazy_pattern(rules.part("variable"))
 _TRIM = " \t\r,;"
 
 
-def variables_in(text: str) -> list[Variable]:
-    """Return the variables of a secret file; a line of another form is a value without a name."""
-    found: list[Variable] = []
+def variables_in(text: str) -> list[tuple[str, int, int]]:
+    """Return the variables of a secret file, each with the start and end of its value.
+
+    A line of another form is a value whose name is empty.
+    """
+    found: list[tuple[str, int, int]] = []
     start = 0
     for line in text.splitlines(keepends=True):
         bare = line.strip()
@@ -68,7 +57,7 @@ def variables_in(text: str) -> list[Variable]:
             elif match:
                 first = last
             if first < last and line[first:last].strip("{}[]"):
-                found.append(Variable(name, start + first, start + last))
+                found.append((name, start + first, start + last))
         start += len(line)
     return found
 
@@ -106,11 +95,11 @@ class Copies:
         if self._read != len(self.lines):
             self._read, lines = len(self.lines), "\n".join(self.lines)
             self._variables = {}
-            for each in variables_in(lines):
-                value = lines[each.start : each.end]
-                is_plain = value.isalpha() or values.is_plain(value) or assigned.is_setting(each.name)
-                if len(each.name) > 1 and not is_plain and len(self._variables) < 1_000:
-                    self._variables.setdefault(each.name, set()).add(value)
+            for name, start, end in variables_in(lines):
+                value = lines[start:end]
+                is_plain = value.isalpha() or values.is_plain(value) or assigned.is_setting(name)
+                if len(name) > 1 and not is_plain and len(self._variables) < 1_000:
+                    self._variables.setdefault(name, set()).add(value)
             self._likely = texts.likely(self._variables)
         if not self._variables:
             return
@@ -129,4 +118,4 @@ def _lines_of(text: str) -> set[str]:
 
 
 def _names_of(text: str) -> set[str]:
-    return {f"{each.name}=" for each in variables_in(text) if each.name}
+    return {f"{name}=" for name, *_ in variables_in(text) if name}

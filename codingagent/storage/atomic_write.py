@@ -79,26 +79,22 @@ def sync(folders: Iterable[Path]) -> None:
     One call per turn costs less than one per file. On systems without `syncfs`, all disks are
     synced; on systems without either call (Windows), the rename of the request must do.
     """
-    synced: set[int] = set()
+    on_disks: dict[int, Path] = {}
     for folder in folders:
-        try:
-            device = folder.stat().st_dev
-        except OSError:
-            continue  # the folder was removed, so it holds nothing to make durable
-        if device in synced:
-            continue
-        synced.add(device)
-        if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # what was removed holds nothing to make durable
+            on_disks[folder.stat().st_dev] = folder
+    if sys.platform == "linux":
+        import ctypes  # Late: only what is not synced on its own needs it.
+
+        for folder in on_disks.values():
             handle = os.open(folder, os.O_RDONLY)
             try:
-                import ctypes  # Late: only what is not synced on its own needs it.
-
                 if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
                     os.sync()
             finally:
                 os.close(handle)
-        elif sys.platform != "win32":
-            os.sync()
+    elif sys.platform != "win32":
+        os.sync()
 
 
 def remove_folder(path: Path) -> None:

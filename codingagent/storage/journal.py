@@ -15,17 +15,10 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
-from codingagent.model import events, patterns, session_fold
-from codingagent.model.journal_entries import (
-    MESSAGE_NAME,
-    Record,
-    decode_record,
-    encode_record,
-    is_run_id,
-    is_session_id,
-)
+from codingagent.model import events, journal_entries, patterns, session_fold
+from codingagent.model.journal_entries import Record
 from codingagent.model.results import result_of
-from codingagent.model.session_state import AppendList, Session
+from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import retried, sync
 
@@ -66,15 +59,13 @@ def document(session: Session) -> dict[str, object]:
 
 
 class Sessions:
-    """The folder `sessions/`; `what` is the noun for messages."""
+    """The folder `sessions/`; `what` and `form` are words for messages."""
 
-    what = "session"
+    what, form = "session", "8 hexadecimal digits"
+    is_id = staticmethod(journal_entries.is_session_id)
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def is_id(self, text: str) -> bool:
-        return is_session_id(text)
 
     def ids(self, newest: int | None = None) -> list[str]:
         """Return the ids of all sessions that have a journal, or of the newest, by its time; none is read."""
@@ -122,25 +113,17 @@ class Sessions:
         lines = [*_lines(path)]
         early = 0 if most is None else len(lines) - most
         found: list[tuple[Record, Session]] = []
-        left_out, run, session = 0, 0, None
+        nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
+        left_out, session = 0, None
         with _folding(path):
             for number, line in enumerate(lines, start=1):
                 if line.startswith(_BEGUN):
                     continue
-                is_dull = number <= early and _DULL.match(line) is not None
-                if is_dull and run:
-                    run += 1
-                    continue
-                if run and session is not None:  # the others of a run count like the one that was read
-                    results = (*session.results, *[session.results[-1]] * (run - 1))
-                    session = replace(session, results=AppendList(results))
-                left_out, run = left_out + run, int(is_dull)
-                record = _record(path, number, line)
-                session = session_fold.advance(session, record)
-                if not is_dull:
-                    nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
-                    few = replace(session, **nothing, touched=frozenset())
-                    found.append((record, few))
+                session = session_fold.advance(session, record := _record(path, number, line))
+                if number <= early and _DULL.match(line):
+                    left_out += 1
+                else:
+                    found.append((record, replace(session, **nothing, touched=frozenset())))
         if not found:
             raise _empty(path)
         return found, left_out
@@ -190,24 +173,17 @@ class Sessions:
     def _path(self, session_id: str) -> Path:
         if self.is_id(session_id):
             return self.folder / session_id / "journal.jsonl"
-        listed = "`codingagent list` shows"
-        if self.what == "run":
-            fault = f"'{session_id}' is not a run id (run_ and 12 hexadecimal digits)"
-            listed = "`codingagent list --runs` shows"
-        elif is_run_id(session_id):
+        fault = f"'{session_id}' is not a {self.what} id ({self.form})"
+        if journal_entries.is_run_id(session_id):
             fault = f"{session_id} is a run, but this command needs a session"
-        else:
-            fault = f"'{session_id}' is not a session id (8 hexadecimal digits)"
-        raise UsageError(f"{fault}; {listed} them")
+        raise UsageError(f"{fault}; `codingagent list{' --runs' * (self.what == 'run')}` shows them")
 
 
 class Runs(Sessions):
     """The folder of runs. Until all of one is done, its message lies beside its journal."""
 
-    what = "run"
-
-    def is_id(self, text: str) -> bool:
-        return is_run_id(text)
+    what, form = "run", "run_ and 12 hexadecimal digits"
+    is_id = staticmethod(journal_entries.is_run_id)
 
     def keep_message(self, run_id: str, data: bytes) -> None:
         path = self._message(run_id)
@@ -236,7 +212,7 @@ class Runs(Sessions):
         atomic_write.write_json(self._document(run_id), document)
 
     def _message(self, run_id: str) -> Path:
-        return self.folder / run_id / MESSAGE_NAME
+        return self.folder / run_id / journal_entries.MESSAGE_NAME
 
 
 class Journal:
@@ -254,7 +230,7 @@ class Journal:
         """Append one record; WorkError if it can't be written whole: the journal is then unchanged."""
         if self._handle < 0:
             raise WorkError(f"{self._path} is closed; open the session again to continue it")
-        line = encode_record(record)
+        line = journal_entries.encode_record(record)
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
             written = 0
@@ -385,7 +361,7 @@ def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:
 
 def _record(path: Path, number: int, line: bytes) -> Record:
     try:
-        return decode_record(line)
+        return journal_entries.decode_record(line)
     except ValueError as fault:
         what = f"is damaged at line {number}; put back a copy"
         if _NEWER.search(str(fault)):

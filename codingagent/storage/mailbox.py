@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.errors import CodingAgentError, WorkError, disk_errors, system_reason
+from codingagent.errors import CodingAgentError, WorkError, disk_errors
 from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
@@ -31,7 +31,6 @@ _STEM_LIMIT = 50
 _READ_BY_SHELLS = str.maketrans(dict.fromkeys("$`%\u201c\u201d\u201e", "_"))
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
-_ZIP_END_BYTES = 22 + 2**16  # APPNOTE.TXT 4.3.16: the record and its comment
 _HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN
 # winnt.h, fileapi.h, winerror.h
 _GENERIC_READ, _DELETE, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 0x1_0000, 3, 32
@@ -87,15 +86,10 @@ class Mailbox:
         return [each for each in files if each.name not in answers]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
-        try:
-            with os.scandir(self.inbox) as entries:
-                wanted = [entry for entry in entries if is_wanted(entry.name)]
-                files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
-        except OSError as fault:
-            raise WorkError(
-                f"the inbox {self.inbox} can't be read: {system_reason(fault)};"
-                " make it again, then go on with `codingagent resume`"
-            ) from fault
+        failed = f"make the inbox {self.inbox} again, then go on with `codingagent resume`: it can't be read"
+        with disk_errors(failed), os.scandir(self.inbox) as entries:
+            wanted = [entry for entry in entries if is_wanted(entry.name)]
+            files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
         return sorted(files, key=lambda file: (file.modified_ns, file.name))
 
     @staticmethod
@@ -241,17 +235,13 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     is_open = _is_open(entry.path) if found.st_size else None
     is_held = bool(is_open is not None and _is_refused(entry.path, _DELETE, _SHARE_ALL))
     if found.st_size and name.lower().endswith(".zip"):
-        is_held = is_held or not _has_zip_end(entry.path)
+        import zipfile
+
+        with contextlib.suppress(zipfile.BadZipFile):  # one of several disks is whole, too
+            # A download that stands still lacks its end.
+            is_held = is_held or not zipfile.is_zipfile(entry.path)
     state = found.st_ino, found.st_size, found.st_mtime_ns
     return InboxFile(name, *state, time.monotonic(), is_open, is_held)
-
-
-def _has_zip_end(path: str) -> bool:
-    """Return whether the record is there with which a zip ends; a download that stands still lacks it."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        file.seek(max(file.seek(0, os.SEEK_END) - _ZIP_END_BYTES, 0))
-        return b"PK\x05\x06" in file.read()
-    return False
 
 
 def _is_open(path: str) -> bool | None:

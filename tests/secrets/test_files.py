@@ -31,7 +31,7 @@ def test_every_value_of_a_secret_file_has_a_span() -> None:
     text = "# why\nexport A='one two'\nB = x=y\r\n\nC: three\nmachine h login me\n"
     text += "#F=six\n; export G=7 8\n# see H = I\n"
     text += 'AAAABBBB\n{\n "D": "4",\n}\nE=\n'
-    shown = [(each.name, text[each.start : each.end]) for each in variables_in(text)]
+    shown = [(name, text[start:end]) for name, start, end in variables_in(text)]
     assert shown == [
         ("A", "one two"),
         ("B", "x=y"),

@@ -19,22 +19,9 @@ from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
 from codingagent.policy.rules import describe
+from codingagent.rpc import endpoints
 from codingagent.rpc.client import Client
-from codingagent.rpc.endpoints import (
-    HOST_CID,
-    Command,
-    Endpoint,
-    Listenable,
-    Listener,
-    StandardStreams,
-    Tcp,
-    UnixSocket,
-    Vsock,
-    listen,
-    read_token,
-    tcp_from,
-    token_for_server,
-)
+from codingagent.rpc.endpoints import Command, StandardStreams, Tcp
 from codingagent.rpc.methods import TABLE, Host, host_of, is_machine
 from codingagent.storage import homes
 from codingagent.workspace.programs import quoted
@@ -57,7 +44,7 @@ class _EndpointOptions(Struct, frozen=True):
     cid: Annotated[int | None, options.option("cid", min=0, max=_LAST_VSOCK)] = None
     command: Annotated[str | None, options.option("command")] = None
 
-    def chosen(self) -> Listenable | Command | None:
+    def chosen(self) -> endpoints.Listenable | Command | None:
         """Return the endpoint; None is standard input and output."""
         named = (each is not None for each in (self.socket, self.tcp, self.vsock, self.command))
         if sum((self.stdio or self.own, *named)) != 1:
@@ -67,11 +54,11 @@ class _EndpointOptions(Struct, frozen=True):
         if self.token_file is not None and self.no_token:
             raise UsageError("--token-file and --no-token can't be combined; leave one out")
         if self.socket is not None:
-            return UnixSocket(self.socket)
+            return endpoints.UnixSocket(self.socket)
         if self.tcp is not None:
-            return tcp_from(self.tcp)
+            return endpoints.tcp_from(self.tcp)
         if self.vsock is not None:
-            return Vsock(self.vsock, HOST_CID if self.cid is None else self.cid)
+            return endpoints.Vsock(self.vsock, endpoints.HOST_CID if self.cid is None else self.cid)
         return None if self.command is None else Command(self.command)
 
 
@@ -111,9 +98,9 @@ def _serve_until_stopped(
     if isinstance(endpoint, Tcp):
         told = "no token: every user of this machine can run commands here"
         if not named.no_token:
-            token, told = token_for_server(named.token_file)
+            token, told = endpoints.token_for_server(named.token_file)
     log = HandleLog(sys.stderr.fileno())
-    place: StandardStreams | Listener
+    place: StandardStreams | endpoints.Listener
     with ExitStack() as stack:
         stack.callback(log.flush)
         if endpoint is None:
@@ -122,7 +109,7 @@ def _serve_until_stopped(
                 place = StandardStreams()
         host = stack.enter_context(hosting)
         if endpoint is not None:
-            place = stack.enter_context(closing(listen(endpoint)))
+            place = stack.enter_context(closing(endpoints.listen(endpoint)))
         where = "standard input and output" if isinstance(place, StandardStreams) else place.endpoint
 
         def say() -> None:
@@ -142,9 +129,7 @@ def _serve_until_stopped(
 def _call(
     context: typer.Context,
     named: _EndpointOptions,
-    method: Annotated[
-        str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
-    ],
+    method: Annotated[str, options.option("method")],
     params: Annotated[str | None, options.option("params")] = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
@@ -153,7 +138,7 @@ def _call(
         values = None if params is None else decode(params, type=dict[str, Any] | list[Any])
     except (ValueError, RecursionError) as fault:
         raise UsageError(f"the params are not a JSON object or array: {fault}") from fault
-    endpoint: Endpoint | None = named.chosen()
+    endpoint: endpoints.Endpoint | None = named.chosen()
     if endpoint is None:
         # A server for this call alone. It must find an unnamed home itself: a named one is trusted. -P:
         # nothing is imported from the current folder, which may be a workspace.
@@ -161,7 +146,7 @@ def _call(
         words = (sys.executable, "-P", "-m", "codingagent", *home, "serve", "--stdio")
         endpoint = Command(quoted(words))
     if isinstance(endpoint, Tcp) and named.token_file is not None:
-        endpoint = replace(endpoint, token=read_token(named.token_file))
+        endpoint = replace(endpoint, token=endpoints.read_token(named.token_file))
     with Client.connect(endpoint, timeout_s=timeout) as client:
         result = client.call(method, values)
     be_utf8(sys.stdout)
