@@ -238,7 +238,7 @@ class ToolSession:
         self._heard = len(state.said)
         secrecy.save()
         is_error = not all(map(events.succeeded, state.results))
-        if changed := [*map(self._hide, events.changed_paths(state.results))]:
+        if changed := [*map(self._hide, state.changed)]:
             facts["changed"] = changed
         return self._of("\n".join(filter(None, lines)), is_error=is_error, **facts)
 
