@@ -377,7 +377,8 @@ class RankedFiles:
                     sizes[path] = size or 0
                 elif path in named:
                     self._refused[path] = why
-        for path in rank.said_in(f"{self._asked.task}\n{self._asked.check}") - listing.files.keys():
+        said = rank.said_in(f"{self._asked.task}\n{self._asked.check}")
+        for path in said - listing.files.keys() - {*self._wanted.already}:
             with contextlib.suppress(OperationError):
                 if "." in path and self._workspace.read(path, whole=False).data:
                     self._refused[path] = "it is ignored; --attach sends it"
