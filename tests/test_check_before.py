@@ -121,12 +121,12 @@ def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(tmp_path
         said = b""
         for line in process.stdout:
             said += line
-            if b"send it again" in line and how == "pipe":
+            if b"send this one" in line and how == "pipe":
                 process.send_signal(signal.SIGINT)
         assert process.wait(HANG_S) == (0 if how == "no-wait" else 130)
     assert TOLD in request(home, 1)
     assert b"request 1 has the failing tests now: paste this one" in said
-    assert b"Request 1 was rewritten; send it again" in said
+    assert b"Request 1 was rewritten; send this one" in said
     assert (runs(tmp_path), checked(home)) == (1, ["CommandRan"])
 
 
@@ -149,7 +149,7 @@ def test_it_runs_again_once_settings_that_it_sees_have_changed(
         assert process.stdout is not None
         for line in process.stdout:
             said += line
-            if b"send it again" in line:
+            if b"send this one" in line:
                 process.send_signal(signal.SIGINT)
         assert process.wait(HANG_S) == 130
     assert b"your settings changed: what commands see changes with them" in said
@@ -366,7 +366,7 @@ def test_done_counts_where_nothing_fails_but_what_failed_before(
     said = once(home)
     (session_id,) = home.sessions.ids()
     assert home.sessions.load(session_id).is_complete == is_done
-    assert ("1 test failed before, too: test_a.py::test_old" in said) == is_done
+    assert ("it fails only where it failed before any change, so DONE counts" in said) == is_done
 
 
 def test_the_model_is_told_what_failed_before_and_never_to_mend_it(old: Path) -> None:

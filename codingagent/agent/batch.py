@@ -20,7 +20,6 @@ from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import check_outcome, events, paths, patterns, plain_text, results, session_state
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
-from codingagent.model.events import changed_paths
 from codingagent.model.operations import (
     EVERYWHERE,
     CreateFile,
@@ -310,7 +309,7 @@ class Execution:
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
         """Record the end of the turn, with the files that changed in it."""
         changes = self.protection.changes()
-        changed = tuple(dict.fromkeys((*changed_paths(self.session.results), *changes)))
+        changed = tuple(dict.fromkeys((*self.session.changed, *changes)))
         notes += self.protection.notes(changes)
         if self.check.waits_for_edits() and not self.session.is_run:
             # The person is told why nothing was.
@@ -330,8 +329,8 @@ class Execution:
     def _note(self, event: events.Event) -> None:
         if EVERYWHERE in event.changes:
             self._spellings = Spellings(self.context.workspace)
-        for path in changed_paths((event,)):
-            self._spellings.add(path)
+        for change in events.file_changes((event,)):
+            self._spellings.add(change.path)
         tell = (".gitattributes", ".editorconfig")  # how others are written
         if any(not each.path or each.path.endswith(tell) for each in event.changes):
             self.context.workspace.check()

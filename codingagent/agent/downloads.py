@@ -209,7 +209,8 @@ def _normal(path: str) -> str:
 def _shared(named: Sequence[str], files: Files, root: str) -> str:
     """Return the folders that all paths share and the workspace does not have, if something proves it.
 
-    That is a known path with a folder, or two known files, or the name of the workspace's own folder.
+    That is a known path with a folder, or two known files, or the name of the workspace's own folder; of one
+    folder also a known file, if not each project has one of this name, which is a UsageError.
     """
     folders = named[0].split("/")[:-1] if named else []
     heads = ["", *accumulate(f"{each}/" for each in folders)]
@@ -218,14 +219,18 @@ def _shared(named: Sequence[str], files: Files, root: str) -> str:
     likely = [head for head in heads if (own := known[head]) and (not head or own[1:] or "/" in own[0])]
     if whole := [head for head in likely if len(known[head]) == len(named)]:
         likely = whole[:1]
-    if len(likely) > 1:
-        raise UsageError(
-            f"the zip may be of {paths.shown(likely[-1])} or of the folder above it: pack it anew"
-        )
-    if likely or not root or (folders and files.has_folder(folders[0])):
-        return likely[0] if likely else ""
-    name = re.compile(rf"(?:.*/)?{re.escape(root)}(?:-main|-master)?(?: ?\(\d{{1,2}}\))?/", re.IGNORECASE)
-    return next(filter(name.fullmatch, heads), "")
+    is_sure = len(likely) < 2
+    if not likely and folders and not files.has_folder(folders[0]):
+        name = re.compile(rf"(?:.*/)?{re.escape(root)}(?:-main|-master)?(?: ?\(\d{{1,2}}\))?/", re.IGNORECASE)
+        likely = [head for head in heads if root and name.fullmatch(head)][:1]
+        if not likely and (likely := [head for head in heads[:2] if known[head]]):
+            is_branch = likely[0].endswith(("-main/", "-master/"))
+            is_sure = is_branch or not _NAMES["of many projects"].fullmatch(known[likely[0]][0])
+    if not is_sure:
+        shown = paths.shown(likely[-1])
+        how = f"pack what is in it, or {shown} with a known file beside it"
+        raise UsageError(f"the zip may be of {shown} or of the folder above it: {how}")
+    return likely[0] if likely else ""
 
 
 # --- operations ------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Requests:
         """Number of requests written by this process, or found to be written by another one."""
         self._changed = set[str]()
         """Files of which the request that is due shows what changed."""
-        self.choice: tuple[str, ...] = ()
+        self.choice: tuple[str, ...] | None = None
 
     @property
     def session(self) -> Session:
@@ -247,6 +247,7 @@ class Requests:
             # A search of all files each turn would cost more than it finds.
             met = {*session.known, *session.shown_in_part, *session.touched}
             met = {p for p, digest in session.known_before.items() if digest} if is_anew else met
+            already |= met if is_anew else set()
             files = {p: n for p, n in listing.files.items() if (p in met) is not is_anew}
             listing = replace(listing, files=files)
         if not session.terms.context or listing.files.keys() <= already:

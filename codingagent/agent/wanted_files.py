@@ -286,7 +286,8 @@ class RankedFiles:
         if self._wanted.is_taught or self._wanted.is_anew or not rank.is_unsure(self._ranked, self._log):
             return []
         chosen = {part.file.path for part in self.chosen}
-        return [file.path for file in self._ranked if file.path not in chosen][:_ASKED_FIRST]
+        others = (file.path for file in self._ranked if file.path not in chosen)
+        return [path for path in others if self._texts.get(path, "").strip()][:_ASKED_FIRST]
 
     def show(self, room: int, *, is_anew: bool = False) -> str:
         """Return the section with the chosen parts, or nothing; if `is_anew`, for a chat that has none."""
@@ -376,7 +377,8 @@ class RankedFiles:
                     sizes[path] = size or 0
                 elif path in named:
                     self._refused[path] = why
-        for path in rank.said_in(f"{self._asked.task}\n{self._asked.check}") - listing.files.keys():
+        said = rank.said_in(f"{self._asked.task}\n{self._asked.check}")
+        for path in said - listing.files.keys() - {*self._wanted.already}:
             with contextlib.suppress(OperationError):
                 if "." in path and self._workspace.read(path, whole=False).data:
                     self._refused[path] = "it is ignored; --attach sends it"

@@ -32,7 +32,8 @@ _LATE = 500
 # `dist` and `target`.
 _REBUILT = patterns.lazy_pattern(
     r"(?:^|/)(?:__pycache__|\.(?:pytest|mypy|ruff|parcel)[-_]cache|\.hypothesis|\.tox|\.nox|\.gradle"
-    r"|node_modules/\.cache|\.coverage(?:\.[^/]+)?|htmlcov|[^/]+\.egg-info|[^/]+\.pyc)(?:/|$)"
+    r"|node_modules/\.cache|\.coverage(?:\.[^/]+)?|htmlcov|[^/]+\.egg-info|[^/]+\.pyc|[^/]+\.tsbuildinfo"
+    r"|\.phpunit(?:\.result)?\.cache|\.php-cs-fixer\.cache|\.eslintcache|\.nyc_output)(?:/|$)"
 )
 
 _Result = TypeVar("_Result")
@@ -261,7 +262,7 @@ class Checkpointer:
             return None
         # What a repository runs is the person's: no answer can read it. What was left out may be as it was.
         told = (each for each in changes if not (each.kind == "left_out" or is_of_git(each.path)))
-        return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
+        return tuple(f"{e.kind}: {shown_path(e.path)}" for e in told if not _REBUILT.search(e.path))
 
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
         self.settle()

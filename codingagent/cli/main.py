@@ -65,7 +65,8 @@ class _Commands(TyperGroup):
             meant, known = _OTHER_NAMES.get(name, name), self.list_commands(ctx)
             how = suggestion(meant, known, "`codingagent --help` lists them")
             if " " in name.strip():  # no name, but a task
-                how = f"to begin a task: {quoted(['codingagent', 'new', *args])}"
+                here = ["--here"] * os.path.exists(".git")
+                how = f"to begin a task: {quoted(['codingagent', 'new', *here, *args])}"
             raise UsageError(f"there is no command '{name}'; {how}")
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes

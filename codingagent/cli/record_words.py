@@ -174,7 +174,8 @@ def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
     """Return what came of an operation, for a line of a turn, and what is less important of it."""
     match event:
         case events.FileCreated():
-            return f"{event.path}, {'replaced' if event.replaced else 'new'}", ""
+            is_same = results.THERE_ALREADY in event.notes
+            return f"{event.path}, {'unchanged' if is_same else 'replaced' if event.replaced else 'new'}", ""
         case events.FileEdited():
             new = [results.range_of(each.new_start, each.new_count) for each in event.hunks]
             new = new if all(each.new_count for each in event.hunks) else []
@@ -269,7 +270,7 @@ def sent_size(egress: entries.Egress | None) -> tuple[int, int]:
 def request_line(number: int, path: str, egress: entries.Egress | None, look: Look, *, again: bool) -> Hung:
     """Return the line for a request that is to be sent; it is not wrapped, so that it can be copied."""
     size, tokens = sent_size(egress)
-    way = " was rewritten; send it again" * again
+    way = " was rewritten; send this one" * again
     about = f", {estimated(tokens)}" * (look.is_terminal and tokens > 0)
     told = f" ({layout.size(size, tokens)})" * (not look.is_terminal and tokens > 0)
     colon = ": " if path else ""

@@ -87,10 +87,13 @@ class _Page:
         return cost
 
     def chosen(self) -> Chosen:
-        # A short line costs less than the mark of its gap.
-        gaps = {at + 1 for at in self.shown if at + 2 in self.shown and self.costs[at] <= _GAP_TOKENS}
-        shown = tuple(sorted(self.shown | gaps))
-        return Chosen(self.file, shown, len(self.lines), round(self.tokens))
+        # A few short lines cost less than the mark of their gap.
+        shown = list[int]()
+        for line in (*sorted(self.shown), len(self.lines) + 1):
+            gap = range(shown[-1] + 1 if shown else 1, line)
+            shown += gap if sum(self.costs[at - 1] for at in gap) <= _GAP_TOKENS else ()
+            shown.append(line)
+        return Chosen(self.file, (*shown[:-1],), len(self.lines), round(self.tokens))
 
 
 class _Candidate(NamedTuple):

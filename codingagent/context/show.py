@@ -14,11 +14,8 @@ from codingagent.prompt.file_contents import FileView, unclipped
 from codingagent.prompt.file_list import shown_path
 from codingagent.prompt.tokens import estimate
 
-_NOTE = (
-    "## Chosen Files\n"
-    "codingagent guessed these parts of files from the task. A line such as `… lines 41-110: add, drop`"
-    " stands for lines left out, and names what they define."
-)
+_NOTE = "## Chosen Files\ncodingagent guessed these parts of files from the task."
+_GAPS = " A line such as `… lines 41-110: add, drop` stands for lines left out, and names what they define."
 EDIT_IT = (
     " The lines shown are exact: edit them without reading them again. READ_FILE other lines and files before"
     " you edit them, all that you need in one answer."
@@ -35,8 +32,9 @@ _DATA_HEAD, _DATA_TAIL = 20, 10
 def for_model(views: Sequence[FileView], relied: str = "") -> str:
     """Return the choice as a request shows it; `relied` says what is not shown, since the chat has it."""
     shown = "".join(unclipped(some_lines(view, view.lines) for view in views))
+    has_gaps = any(len(view.lines) < view.text.count("\n") for view in views)
     # A chat that has parts already was told what they are, but perhaps by a question.
-    note = f"## Chosen Files\n{relied}" if relied else _NOTE
+    note = f"## Chosen Files\n{relied}" if relied else _NOTE + _GAPS * has_gaps
     return f"{note}{EDIT_IT}\n\n{shown}\n" if shown else f"{note}\n\n" if relied else ""
 
 

@@ -218,8 +218,3 @@ def file_changes(made: Iterable[Event]) -> Changes:
     """Return the changes that file operations made, in order."""
     found = (change for event in made for change in event.changes)
     return tuple(change for change in found if change is not EVERYWHERE)
-
-
-def changed_paths(made: Iterable[Event]) -> tuple[str, ...]:
-    """Return the paths that file operations changed, in order, each once."""
-    return tuple(dict.fromkeys(change.path for change in file_changes(made)))

@@ -149,13 +149,18 @@ def _say(session: Session, record: entries.PersonSaid) -> Changes:
         # The first request is rewritten without the guide to the commands.
         "is_taught": session.is_taught and not (is_question and sequence == 1),
         "said": (*session.said, said),
+        "leave_out": tuple(each for each in session.leave_out if each not in record.attached),
         "touched": session.touched.union(record.attached),
     }
 
 
 def _refresh(session: Session, record: entries.RefreshAsked) -> Changes:
-    leave_out = session.leave_out if record.leave_out is None else record.leave_out
-    return {"leave_out": leave_out, "said": session.said[:-1] if record.unsays else session.said}
+    said = session.said[:-1] if record.unsays else session.said
+    if record.leave_out is None:
+        return {"said": said}
+    # What was attached goes no more, if it is left out by its name.
+    left = (replace(e, attached=tuple(p for p in e.attached if p not in record.leave_out)) for e in said)
+    return {"leave_out": record.leave_out, "said": tuple(each for each in left if each.text or each.attached)}
 
 
 def _take(session: Session, record: entries.AnswerTaken) -> Changes:

@@ -277,6 +277,12 @@ class Session(Struct, frozen=True):
                     return change.after or ""
         return self.known[path]
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that operations of this turn changed, in order, each once."""
+        changes = (change for start in self.written for change in start.changes)
+        return tuple(dict.fromkeys(each.path for each in changes if each.before != each.after))
+
     def is_ours(self, modified_ns: int) -> bool:
         """Return whether a file with that modification time was written by what we ran, not by the person."""
         for begun, ended in reversed(self.spans):

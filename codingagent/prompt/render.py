@@ -39,6 +39,8 @@ _ANSWER_IT = (
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
+# Of the task in HEADER: PROMPT of the first request has all of it, later ones have a long one.
+_FIRST, _LATER = 80, 200
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
 # Of each command's output, where all of it does not fit.
@@ -118,7 +120,7 @@ def render(session: Session, context: Material, settings: Settings, dialect: Dia
     """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
-    environment = "" if session.is_asking else _environment(context.environment, dialect)
+    environment = "" if session.is_asking else _environment(context.environment)
     prompt = _prompt(session, context, dialect, settings.context_chars // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(settings.context_chars - len(head) - len(tail), 0)
@@ -163,7 +165,7 @@ def render_short(
             lines.append(f"  … {more} more")
         news = "\n".join(("## Changed Files", *lines, *shown, "", ""))
     if not (session.is_asking or is_known):
-        news += f"{_environment(context.environment, dialect)}\n"
+        news += f"{_environment(context.environment)}\n"
     tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"
     room = max(settings.context_chars - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
@@ -227,7 +229,7 @@ def _header(session: Session) -> str:
         "=== HEADER ===\n"
         f"Session: {session.session_id}\n"
         f"Sequence: {session.sequence}\n"
-        f"Task: {plain_text.one_line(session.wish)}\n"
+        f"Task: {plain_text.one_line(session.wish, _FIRST if session.sequence == 1 else _LATER)}\n"
     )
 
 
@@ -245,7 +247,7 @@ def _prompt(
     elif session.sequence > 1:
         parts = [_next(session, dialect, is_short=is_short) if session.is_taught else _DO_IT]
         # HEADER names it; a chat that saw the earlier requests has read it.
-        has_more = plain_text.one_line(session.task) != session.task and not dialect.task
+        has_more = plain_text.one_line(session.task, _LATER) != session.task and not dialect.task
         if has_more and not is_short:
             parts.append(f"{began}:\n{session.task}")
     # Of the last one CONTEXT has the results.
@@ -327,13 +329,12 @@ def _told(saids: Iterable[Said]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _environment(facts: Mapping[str, str], dialect: Dialect) -> str:
+def _environment(facts: Mapping[str, str]) -> str:
     said = dict(facts)
     if check := facts.get("Check"):
         said["Check"] = (
             "after each answer that changes a file, this program itself runs"
-            f" `{plain_text.one_line(check)}`. What it runs needs no command of yours; if it passes,"
-            f" {dialect.done} is accepted, whatever your own commands say"
+            f" `{plain_text.one_line(check)}`. What it runs needs no command of yours"
         )
     lines = "".join(f"  {name}: {fact}\n" for name, fact in said.items() if fact)
     return f"## Environment\n{lines}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.journal_entries import ApprovalAsked, TurnEnded
 from codingagent.model.settings import Settings
 from tests.helpers import LiveSession, Told, plain_session, watcher
 
@@ -174,6 +174,24 @@ ROWS: dict[str, tuple[Made, Mapping[str, str | bytes | None], str, str]] = {
         "",
     ),
     "a folder's name is no proof": (packed(("x/shop/tax.py", TAX)), {"x/shop/tax.py": TAX}, "", ""),
+    "one known file, below a new folder": (
+        packed(("proj/old.py", "OLD = 2\n"), ("proj/lib/new.py", TAX)),
+        {"old.py": "OLD = 2\n", "lib/new.py": TAX},
+        "proj/ of the zip",
+        "",
+    ),
+    "a name that many projects have": (
+        packed(("web/README.md", "# Web\n"), ("web/new.py", TAX)),
+        {},
+        "",
+        "may be of web/ or of the folder above it",
+    ),
+    "that of a branch": (
+        packed(("p-main/README.md", "# Shops\n"), ("p-main/lib/new.py", TAX)),
+        {"README.md": "# Shops\n", "lib/new.py": TAX},
+        "p-main/ of the zip",
+        "",
+    ),
     "a new package": (
         packed(("web/a.py", TAX), ("web/b.py", TAX)),
         {"web/a.py": TAX, "web/b.py": TAX},
@@ -401,28 +419,32 @@ def test_files_are_what_they_mean_or_are_asked_about(name: str, tmp_path: Path) 
         live.conversation.requests.say("", dict.fromkeys(SHOWN, True))
         live.conversation.write_due()
         came = make(tree)
+        before = _files(tmp_path / "home/workspace")
         for each, data in came.items():
             live.drop(data, each)
         live.conversation.take(*came)
         results = live.results() if live.conversation.session.sequence > 1 else ""
+        records = live.home.sessions.records(live.session_id)
+        told = [path for each in records if isinstance(each, TurnEnded) for path in each.changed]
         kept = [each for each in _inbox(live) if not each.name.endswith(".reason")]
         assert {data for each in kept for data in _unpacked(each)} >= {*came.values()}
     expected = {**FILES, **changes}
     for path in [path for path, data in expected.items() if data is None]:
         del expected[path]
-    found = {
-        str(path.relative_to(tmp_path / "home/workspace")): path.read_bytes()
-        for path in (tmp_path / "home/workspace").rglob("*")
-        if path.is_file()
-    }
+    found = _files(tmp_path / "home/workspace")
+    assert sorted(told) == sorted({path for path, _ in {*before.items()} ^ {*found.items()}})
     assert found == {
         path: each.encode() if isinstance(each, str) else each for path, each in expected.items()
     }
     assert re.search(says, results, re.DOTALL), results
-    told = "\n".join([*asked, *map(str, notices)])
-    assert asks in told, told
+    screen = "\n".join([*asked, *map(str, notices)])
+    assert asks in screen, screen
     # Nothing is lost in silence: it was done, the model is told, or the person.
-    assert changes or "FAILED" in results or "Objection" in told or live.rejected() or says == "OK"
+    assert changes or "FAILED" in results or "Objection" in screen or live.rejected() or says == "OK"
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def _inbox(live: LiveSession) -> list[Path]:

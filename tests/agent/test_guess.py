@@ -135,6 +135,13 @@ def test_what_is_named_and_can_not_go_is_said(shop: Path) -> None:
         assert f"{path} is named in the task and is not sent: {why}" in seen, path
     assert "--- made.py (" in chosen
     assert "value = 1\n" in chosen
+    # What the chat has need not go again.
+    session_id = next((home / "outbox").glob("*.txt")).name[:8]
+    (home / "inbox" / "a.txt").write_text("[DONE]\nIt is so.\n[/DONE]\n")
+    done = command_line_here(home, "resume", "--once")
+    assert done[0] == 0, done
+    _, out, err = command_line_here(home, "say", session_id, "Mend u16.ini discount_notes.txt")
+    assert re.findall(r"(\S+) is named in the task", " ".join((out + err).split())) == ["discount_notes.txt"]
 
 
 def test_what_the_check_names_counts_as_named(shop: Path) -> None:

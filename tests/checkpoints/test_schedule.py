@@ -74,7 +74,7 @@ def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path
     home = tmp_path / "home"
     with meddled_with(home) as (live, meddler):
         meddler.is_busy = True
-        live.answer(TWO)
+        live.answer(f'{TWO}[CREATE_FILE path=".phpunit.result.cache"]\nx\n[/CREATE_FILE]\n')
         assert changed(live) == "  added: a.txt\n  added: b.txt"
         meddler.is_busy = False
         live.answer('[READ_FILE path="a.txt"]\n')

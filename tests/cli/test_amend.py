@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("plain")
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "The model asks. Reply: `codingagent --home"
-AGAIN = " was rewritten; send it again: "
+AGAIN = " was rewritten; send this one: "
 ELSEWHERE = "The other terminal waits for the answer"
 LATER = "noted for the next request"
 

@@ -30,14 +30,14 @@ def test_after_the_first_request_one_line_says_what_comes_next(tmp_path: Path) -
     (tmp_path / "home" / "workspace").mkdir(parents=True)
     first = lines("new", "--no-wait", "--sandbox", "off", "Create notes.txt")
     assert [line.partition(" ")[0] for line in first[-3:]] == ["Request", "Send", "Then:"]
-    assert lines("say", "be quick")[0].startswith("Request 1 was rewritten; send it again: /")
+    assert lines("say", "be quick")[0].startswith("Request 1 was rewritten; send this one: /")
     drop(tmp_path / "home", CREATE)
     shown = [line[:10] for line in lines("resume", "--once")[-3:]]
     assert shown == ["Turn 1: 1 ", "Request 2:", "It is for "]  # which of the two files, once
     for words in (("say", "x"), ("refresh",), ("undo",), ("undo", "--redo")):
         shown = lines(*words)
         assert len(shown) == 1 + (words[0] == "undo"), shown
-        assert shown[-1].startswith("Request 2 was rewritten; send it again: /")
+        assert shown[-1].startswith("Request 2 was rewritten; send this one: /")
     assert lines("undo")[0] == "Undid turn 1: removed notes.txt"
 
 

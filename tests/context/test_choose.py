@@ -46,6 +46,18 @@ def test_of_a_large_file_go_the_blocks_that_the_task_is_about() -> None:
     assert body.startswith("import os\n")
 
 
+def test_a_gap_that_costs_less_than_its_mark_is_shown() -> None:
+    """A line like `… lines 24-26: f` is longer than a short function."""
+    wanted = [functions(name, lines=20).removeprefix("import os\n\n\n") for name in ("beta", "beta2")]
+    for between, is_shown in (
+        ("def f():\n    pass\n\n", True),
+        ("def f():\n    return [1, 2, 3, 4, 5, 6]\n\n", False),
+    ):
+        text = "\n".join((wanted[0], between, wanted[1], functions(*map("x{}".format, range(60)))))
+        [part] = chosen("beta and beta2", {"a.py": text}, 300)
+        assert ("def f():" in shown(part, text)) is is_shown
+
+
 def test_the_best_blocks_of_all_files_come_before_the_rest_of_the_best_file() -> None:
     """One order over the blocks of all files."""
     fillers = [f"filler{number}" for number in range(40)]

@@ -26,6 +26,8 @@ def test_the_model_is_told_of_the_guess() -> None:
     said = for_model([view(TEXT, part(3))])
     assert "guessed" in said
     assert "READ_FILE" in said
+    assert "stands for lines left out" in said
+    assert "stands for lines left out" not in for_model([view(TEXT, part(*range(1, 121)))])
     assert for_model([]) == ""
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.checkpoints.history import steps
 from codingagent.model.approval import Answer, Question
@@ -22,7 +23,6 @@ from codingagent.model.events import (
     Interrupted,
     MessageShown,
     Refused,
-    changed_paths,
 )
 from codingagent.model.journal_entries import (
     AnswerSetAside,
@@ -49,7 +49,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.operations import Kind
 from codingagent.model.session_fold import fold, replay
-from codingagent.model.session_state import Phase, Session
+from codingagent.model.session_state import AppendList, Phase, Session
 from codingagent.storage.journal import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 from tests.rows import each_row
@@ -313,16 +313,12 @@ def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> No
     assert session_of(*records, kept("three", 1, before=True)).checkpoints.commanded_at == ""
 
 
-def test_changed_paths_are_each_named_once_in_order() -> None:
+def test_changed_files_are_each_named_once_in_order_if_they_are_other_than_before() -> None:
     """Design, the command line: files touched."""
-    events: tuple[Event, ...] = (
-        FileEdited("b", (), ""),
-        _MADE,
-        FileRequested("r", ("r",)),
-        FileDeleted("b"),
-        Refused(Kind.EDIT_FILE, "x"),
-    )
-    assert changed_paths(events) == ("b", "src/Calculator.cs")
+    changes = ("b", "1", "2"), ("a", None, "1"), ("b", "2", "1"), ("same", "1", "1")
+    made = (ContentChange(*each) for each in changes)
+    starts = [OperationStarted(at, Kind.EDIT_FILE, "", LATER, (each,)) for at, each in enumerate(made)]
+    assert replace(session_of(), written=AppendList(starts)).changed == ("b", "a")
 
 
 # --- the journal's lines ---------------------------------------------------------------------------

@@ -141,7 +141,6 @@ def _commit(page: Page, project: Path, look: Look) -> None:
     for path in ("durations/text.py", "tests/test_text.py"):
         expect(held.get_by_label(path)).to_be_visible()
     expect(held.get_by_role("button")).to_have_count(0)
-    page.locator("summary", has_text="Commit").click()
     told = "your git runs with your rights, on what answers wrote: hook pre-commit"
     expect(page.get_by_text(told)).to_be_visible()
     assert not (project / ".git" / "ran").exists()
@@ -660,7 +659,6 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         _is_tried(page, "python3 -m unittest discover -s tests -t .")
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
-        expect(page.locator(".remark", has_text=re.compile("^ *1  "))).to_be_visible()
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         text = outbox.read_text("utf-8")
         found_there = [part in text for part in ("Notes of nothing in common.", "--- other.csv", "PART = ")]
@@ -683,6 +681,84 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         with page.expect_download() as download:
             page.get_by_role("link", name="Download, or drag").click()
         assert download.value.path().read_bytes() == outbox.read_bytes()
+        _is_sent_as_it_is_listed(page, found)
+
+
+def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
+    """A file is left out, taken back and attached by its tick, while the request waits."""
+    held = page.locator("#parts > ul")
+
+    def listed_is_sent(sequence: int) -> None:
+        folder = found.home / "outbox" / ("short" if sequence > 1 else "")
+        text = next(folder.glob(f"*_seq{sequence:04}.txt")).read_text("utf-8")
+        frames = re.findall(r"^--- (\S+)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$", text, re.MULTILINE)
+        listed = held.locator("li", has_text="tokens").locator("code")
+        assert sorted(listed.all_inner_texts()) == sorted({*frames})
+
+    listed_is_sent(1)
+    first = held.get_by_label("seconds0.py")
+    count = first.locator("xpath=../..").inner_text()
+    for words in ("left out", count.partition(".py")[2].strip()):
+        first.click()
+        expect(held.locator("li", has_text="seconds0.py")).to_contain_text(words)
+        listed_is_sent(1)
+    held.get_by_label("docs/notes.txt").uncheck()
+    expect(held.locator("li", has_text="docs/notes.txt")).to_contain_text("left out")
+    listed_is_sent(1)
+    page.get_by_text("Other files").click()
+    tree = page.locator("#tree")
+    tree.get_by_text("docs/", exact=True).click()
+    tree.get_by_text("durations/", exact=True).click()
+    expect(tree.get_by_label("seconds1.py")).to_be_checked()
+    expect(tree.get_by_label("notes.txt")).not_to_be_checked()
+    for name in ("docs/notes.txt", "durations/text.py"):
+        tree.get_by_label(name.partition("/")[2], exact=True).check()
+        expect(held.locator("li", has_text=name)).to_contain_text("tokens")
+        listed_is_sent(1)
+    paste(page, answer(found, 1, '[READ_FILE path="durations/text.py"]'))
+    _has_request(page, 2)
+    expect(held.get_by_label("durations/text.py")).to_be_disabled()
+    listed_is_sent(2)
+
+
+def test_a_task_takes_four_keys_from_its_words_to_the_commit(
+    page: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the chat's own copy and paste; three where what was copied is taken."""
+    for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
+        monkeypatch.setenv(f"{name}_NAME", "A")
+        monkeypatch.setenv(f"{name}_EMAIL", "a@example.org")
+    pressed = list[str]()
+
+    def press(name: str) -> None:
+        pressed.append(name)
+        page.get_by_role("button", name=name, exact=True).click()
+
+    with served(project) as found:
+        for is_auto in (False, True):
+            page.goto(found.address)
+            page.get_by_label("Your task, or your question").fill("Say what it is")
+            press("Write the first request")
+            _has_request(page, 1)
+            press("Copy")
+            expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
+            session_id = page.url[-8:]
+            body = f"{NEW.format(f'{session_id}.txt')}\n[DONE]\nIt is said.\n[/DONE]"
+            text = f'[REPLY session="{session_id}" sequence="1"]\n{body}\n[END]\n'
+            page.evaluate("text => navigator.clipboard.writeText(text)", text)
+            if is_auto:
+                page.evaluate("window.dispatchEvent(new Event('focus'))")
+            else:
+                page.get_by_label("take what I copied").check()  # once for all tasks
+                pressed.append("Ctrl-V")
+                page.keyboard.press("Control+v")
+            press("Commit")
+            expect(page.locator("section.done")).to_contain_text("Committed on")
+            log = ("git", "show", "--format=", "--name-only")
+            shown = subprocess.run(log, cwd=project, capture_output=True, check=True)
+            assert shown.stdout.decode() == f"{session_id}.txt\n"
+            assert len(pressed) == (3 if is_auto else 4)
+            pressed.clear()
 
 
 def _is_tried(page: Page, command: str) -> None:

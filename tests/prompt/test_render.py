@@ -87,6 +87,10 @@ def test_the_header_has_three_fields() -> None:
         "Session: a1b2c3d4\nSequence: 1\nTask: Create a calculator app in C#"
     )
     assert "Sequence: 2\n" in section(render(session_of(*turn())), "HEADER")
+    long = "word " * 30
+    # PROMPT of the first request has it; of later ones not.
+    for count, turns in ((16, ()), (30, turn())):
+        assert section(render(session_of(*turns, task=long)), "HEADER").count("word") == count
 
 
 def test_the_header_has_the_first_line_of_a_task_of_many() -> None:

@@ -72,12 +72,18 @@ def say(
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
-def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json = False) -> None:
+def _refresh(
+    context: typer.Context,
+    session: OpenSessionName = None,
+    leave_out: Annotated[list[str] | None, option("refresh leave out")] = None,
+    json: Json = False,
+) -> None:
     """Rewrite the current request from the files as they are now."""
     home = home_of(context)
     state = home.sessions.load(session) if session else _meant(home, [])[0]
+    globs = None if leave_out is None else tuple(filter(None, leave_out))
     with screen_for(json) as screen:
-        write_anew(home, state, Requests.refresh, screen)
+        write_anew(home, state, lambda asked: asked.refresh(globs), screen)
 
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")

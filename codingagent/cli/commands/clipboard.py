@@ -71,7 +71,9 @@ def _copy(
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
         done, if_not = put(piece, home.root, Path(state.workspace))
         size = layout.size(len(piece), tokens.estimate(piece))
-        sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
+        for line in filter(None, (f"{name.name} {done} ({size}): paste it into the chat", if_not)):
+            look = layout.look_of(sys.stdout)
+            sys.stdout.write(layout.plain_lines(layout.hang([(line, "")], look, 2)))
         if number < len(pieces):
             sys.stdout.write("then press Enter for the next part\n")
             sys.stdout.flush()
@@ -256,7 +258,7 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         # OSC 52; many terminals refuse silently, and tmux before 3.2.
         sys.stdout.write(f"\x1b]52;c;{encoded.decode()}\x07")
         sys.stdout.flush()
-    if_not = f"  if nothing arrives, your terminal does not let programs do this (OSC 52): {way}\n"
+    if_not = f"  if nothing arrives, your terminal does not let programs do this (OSC 52): {way}"
     return "was sent to your terminal's clipboard", if_not
 
 

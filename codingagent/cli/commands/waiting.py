@@ -324,7 +324,7 @@ class Entered(Struct):
                 self._say(rest, "words" if name == "/ask" else "edits")
             case "/leave":
                 words = programs.split(rest)
-                amend.choose(self._home, session, words, requests.choice, self._screen)
+                amend.choose(self._home, session, words, requests.choice or (), self._screen)
             case "/check":
                 self._shared.name_check(rest)
             case "/new":

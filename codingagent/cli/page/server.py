@@ -134,7 +134,7 @@ class Page:
             of_file["tokens"] = int(str(of_file["tokens"])) + int(str(each.get("tokens", 0)))
         left_out = _many(form, "leave_out")
         chosen = sum(int(str(part["tokens"])) for part in parts.values())
-        pieces = [("Guide", queries.guide_tokens()), ("Chosen parts", chosen)]
+        pieces = [("Guide", 0 if form.get("guide") else queries.guide_tokens()), ("Chosen parts", chosen)]
         bar = queries.bar(pieces, self.desk.settings)
         return self.html("choice.html", parts=[*parts.values()], left_out=left_out, bar=bar)
 
@@ -151,7 +151,8 @@ class Page:
         if session_id and (home := self.desk.home()) is not None:
             root = Path(home.sessions.load(session_id).workspace)
         found = queries.entries(self.desk, root, folder)
-        return self.html("files.html", 200, folder=folder, found=found, session=session_id)
+        values = {"folder": folder, "found": found, "session": session_id, "parts": "parts" in query}
+        return self.html("files.html", 200, **values)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""

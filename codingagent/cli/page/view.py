@@ -51,7 +51,14 @@ _STATES = {
     Phase.REQUEST_DUE: "at work",
     Phase.COMPLETE: "done",
 }
-_SECTION = patterns.lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
+_SECTION = patterns.lazy_pattern(
+    r"^(?:=== (HEADER|PROTOCOL|CONTEXT|PROMPT) ===|## (Workspace Files|Changed Files|Previous Command Results"
+    r"|Requested File Contents|Conventions|Chosen Files|Environment))$",
+    re.MULTILINE,
+)
+# A line of the choice, which the request lists with what it holds.
+_NUMBERED = patterns.lazy_pattern(r" *\d+  ")
+_FRAME = patterns.lazy_pattern(r"^--- (.+?)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$", re.MULTILINE)
 _TASK_CHARACTERS = 80
 # Of lists and quotes in one another.
 _NESTED = 100
@@ -88,7 +95,10 @@ class RequestView(Struct):
     is_short: bool
     """There is a short one, for a chat that has seen the earlier ones."""
     pieces: list[tuple[str, int]]
-    """What the whole one holds: the name of each piece, and its tokens."""
+    """What the one that is sent holds: the name of each piece, and its tokens."""
+    parts: list[tuple[str, str, int, bool]]
+    """Its files: the path of each, the same without secrets, its tokens, and whether it may be left out."""
+    left_out: list[tuple[str, str]]
     beside: list[tuple[str, str, str]]
     """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
 
@@ -192,11 +202,10 @@ class SessionView:
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
-        beside = beside_in(records).items()
-        files = [(path, secrecy.hide(path), file_list.human_size(count)) for path, count in beside]
-        self.request = self._request(home, files) if self.session.is_awaiting_answer else None
+        self.request = self._request(home, records, secrecy) if self.session.is_awaiting_answer else None
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
+        self.remarks = [text for text in worker.remarks if not (self.request and _NUMBERED.match(text))]
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
@@ -232,24 +241,36 @@ class SessionView:
             return PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
         return None
 
-    def _request(self, home: Home, beside: list[tuple[str, str, str]]) -> RequestView | None:
+    def _request(self, home: Home, records: Sequence[entries.Record], secrecy: Secrecy) -> RequestView | None:
         session = self.session
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
-        try:
-            whole = mailbox.outbox_path(*name).read_text("utf-8")
-        except OSError:
-            return None  # `resume` writes it again
         short = mailbox.short_path(*name)
         is_short = session.sequence > 1 and short.exists()
-        sent = short.read_text("utf-8") if is_short else whole
+        try:
+            sent = (short if is_short else mailbox.outbox_path(*name)).read_text("utf-8")
+        except OSError:
+            return None  # `resume` writes it again
         about = f"{len(sent):,} characters, {plain_text.estimated(tokens.estimate(sent))}"
         found: dict[str, int] = {}  # the tokens of each section
-        marks = [*_SECTION.finditer(whole)]
+        marks = [*_SECTION.finditer(sent)]
         for mark, end in itertools.zip_longest(marks, [each.start() for each in marks[1:]]):
             title = mark[2] or str(mark[1]).capitalize()
-            found[title] = found.get(title, 0) + tokens.estimate(whole[mark.start() : end])
+            found[title] = found.get(title, 0) + tokens.estimate(sent[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
-        return RequestView(session.sequence, about, is_short, pieces, beside)
+        written = [each for each in records if isinstance(each, entries.RequestWritten)][-1]
+        lines = written.egress.files if written.egress else ()
+        shown = *(e.path for e in lines), *(e.path for e in written.shown), *(e.path for e in written.held)
+        names = {file_list.shown_path(secrecy.hide(path)): path for path in shown}
+        parts = []
+        for frame in _FRAME.finditer(sent):
+            if path := names.get(frame[1]):
+                section = ["", *(mark[2] for mark in marks if mark.start() < frame.start())][-1]
+                can_go = section == "Chosen Files" or path in session.attached
+                parts.append((path, secrecy.hide(path), tokens.estimate(frame[0]), can_go))
+        left_out = [(glob, secrecy.hide(glob)) for glob in session.leave_out]
+        sizes = beside_in(records).items()
+        beside = [(path, secrecy.hide(path), file_list.human_size(size)) for path, size in sizes]
+        return RequestView(session.sequence, about, is_short, pieces, parts, left_out, beside)
 
 
 def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:

@@ -173,6 +173,10 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
         case "redo":
             return ["undo", session_id, "--redo", "--json"], None
+        case "leave":
+            path, left = form.get("path", ""), session.leave_out
+            left = tuple(each for each in left if each != path) if path in left else (*left, path)
+            return ["refresh", session_id, "--json", *(f"--leave-out={each}" for each in left or [""])], None
         case "refresh" | "close":
             return [action, session_id, *(["--json"] if action == "refresh" else [])], None
         case "allow" | "hide":

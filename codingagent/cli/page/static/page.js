@@ -289,6 +289,27 @@ async function attach(file) {
   htmx.trigger(byId("task"), "change");
 }
 
+// --- leave out, and attach, while a request waits -----------------------------------------------
+
+async function change(box) {
+  const [action, field] = box.checked && !("left" in box.dataset) ? ["say", "attach"] : ["leave", "path"];
+  const body = new URLSearchParams({ [field]: box.dataset.part });
+  const response = await fetch(`/s/${session()}/${action}`, { method: "POST", body });
+  byId("said").innerHTML = await response.text();
+  if (!response.ok) box.checked = !box.checked;
+}
+
+// What the server lists is what is sent: the tree goes by it.
+function tick() {
+  const held = new Set();
+  for (const box of document.querySelectorAll("#parts > ul input")) {
+    box.checked = box.hasAttribute("checked");
+    box.disabled = "asked" in box.dataset;
+    if (box.checked) held.add(box.dataset.part);
+  }
+  for (const box of document.querySelectorAll("#tree input[data-part]")) box.checked = held.has(box.dataset.part);
+}
+
 // --- clicks -------------------------------------------------------------------------------------
 
 document.addEventListener("click", async (event) => {
@@ -310,6 +331,7 @@ document.addEventListener("click", async (event) => {
 
 document.addEventListener("change", (event) => {
   const box = event.target;
+  if (box.dataset.part) change(box);
   if (box.dataset.leaveOut) {
     // The choice is made anew without it, or with it.
     const form = byId("task-form");
@@ -320,7 +342,7 @@ document.addEventListener("change", (event) => {
     }
   }
   // What goes along depends on these, too.
-  if (byId("task") && (box.dataset.leaveOut || ["attach", "check", "wants"].includes(box.name))) htmx.trigger(byId("task"), "change");
+  if (byId("task") && (box.dataset.leaveOut || ["attach", "check", "wants", "guide"].includes(box.name))) htmx.trigger(byId("task"), "change");
   if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
   // A cookie, because another page of this person may have another port.
   if (["auto", "review"].includes(box.id)) document.cookie = `codingagent_${box.id}=${box.checked ? 1 : ""}; path=/; max-age=31536000; samesite=strict`;
@@ -359,6 +381,7 @@ function look() {
     show(dialog);
   }
   if (!dialog) shown = "";
+  tick();
   const output = byId("output");
   if (output) output.scrollTop = output.scrollHeight;
 }
@@ -371,6 +394,7 @@ setInterval(() => {
 }, 500);
 
 document.addEventListener("htmx:sse:after:message", look);
+document.addEventListener("htmx:after:swap", tick);
 document.addEventListener("DOMContentLoaded", () => {
   if (isOver) end("This tab has no key to the page.");
   else load();
