@@ -63,7 +63,7 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=100)
 def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     """Return the blocks of a file, in its order; together they hold each line once."""
     lines = lines_of(text)
