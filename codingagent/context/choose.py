@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from heapq import nlargest
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -66,7 +67,7 @@ class _Page:
         # Of a changelog only the top is written to, however loudly the task names it.
         is_source = bool(file.named) and not _CHANGELOG.search(file.path)
         self.file, self.kind = file, "source" if is_source else kind_of(file.path)
-        self.is_aside = False
+        self.is_aside, self.score = False, 0.0
         self.text = text
         self.lines, self.costs = _priced(text)
         self.shown: set[int] = set()
@@ -100,6 +101,7 @@ class _Candidate(NamedTuple):
     text: str = ""
     names: frozenset[str] = frozenset()
     """The parts of what it defines."""
+    length: float = 0.0
 
 
 # Most files are as they were a request ago, so what is made of them alone is kept.
@@ -111,19 +113,18 @@ def _priced(text: str) -> tuple[Sequence[str], Sequence[float]]:
 
 
 @lru_cache(maxsize=2 * FILES_LIMIT)
-def _cut(path: str, text: str) -> Sequence[tuple[CodeBlock, str, frozenset[str]]]:
-    """Return the blocks of a file, each with its text and the parts of its names."""
-    lines, _ = _priced(text)
-    return [
-        (each, "\n".join(lines[each.first - 1 : each.last]), frozenset().union(*map(rank.parts_of, each.names)))
-        for each in blocks(path, text)
-    ]
+def _cut(path: str, text: str) -> Sequence[tuple[CodeBlock, str, frozenset[str], float]]:
+    """Return the blocks of a file, each as a candidate has it."""
+    (lines, _), cut = _priced(text), blocks(path, text)
+    texts = ["\n".join(lines[each.first - 1 : each.last]) for each in cut]
+    names = [frozenset().union(*map(rank.parts_of, each.names)) for each in cut]
+    return [(*each, math.log(len(each[1]) + 60)) for each in zip(cut, texts, names, strict=True)]
 
 
 @lru_cache(maxsize=2 * FILES_LIMIT)
 def _counts(words: tuple[str, ...], path: str, text: str) -> Sequence[tuple[int, ...]]:
     """Return how often each word is a part of a name in each block of a file."""
-    return [rank.count_parts(words, each) for _, each, _ in _cut(path, text)]
+    return [rank.count_parts(words, each) for _, each, *_ in _cut(path, text)]
 
 
 def choose(
@@ -198,10 +199,11 @@ def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     for page in (page for page in pages if page.file.named):
         is_less = of_named[page.file.path] * _FEWER < max(of_named.values(), default=0)
         page.is_aside = is_less or page.file.named != BY_TASK
-    best = max((each.page.file.score for each in found), default=0.0) or 1.0
-    of_file = {id(p): _NAMED_FILE if p.file.named else _FILE * p.file.score / best for p in pages}
+    best = max((page.file.score for page in pages), default=0.0) or 1.0
+    for page in pages:
+        page.score = _NAMED_FILE if page.file.named else _FILE * page.file.score / best
     scores = [
-        of_file[id(each.page)] + _TEXT * text + _NAME * name - _LENGTH * math.log(len(each.text) + 60)
+        each.page.score + _TEXT * text + _NAME * name - _LENGTH * each.length
         for each, text, name in zip(found, by_text, by_name, strict=True)
     ]
     for at in named:
@@ -211,13 +213,13 @@ def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     for at in sorted(named):  # the pieces of a definition in their order
         if at - 1 in named and found[at].block.around == found[at - 1].block.around:
             scores[at] = scores[at - 1]
-    return [found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at])]
+    return [found[at] for at in sorted(range(len(found)), key=scores.__getitem__, reverse=True)]
 
 
 def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
     """Score blocks by whether they call, or are called by, the best ones of the sources."""
     sources = [at for at, each in enumerate(found) if each.page.kind == "source"]
-    seeds = [found[at] for at in sorted(sources, key=lambda at: -scores[at])[:_SEEDS]]
+    seeds = [found[at] for at in nlargest(_SEEDS, sources, scores.__getitem__)]
     own = {name for each in seeds for name in each.block.names if _IDENTIFIER.fullmatch(name)}
     called = {name for each in seeds for name in _IDENTIFIER.findall(each.text)} - own
     links: dict[str, list[int]] = defaultdict(list)

@@ -240,8 +240,11 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     ]
     scores = []
     for row, size in zip(counts, sizes, strict=True):
+        if not any(row):
+            scores.append(0.0)
+            continue
         long = _SATURATION * (1 - _LENGTH + _LENGTH * size / mean)
-        each = zip(row, weights, strict=True) if any(row) else ()
+        each = zip(row, weights, strict=True)
         scores.append(sum(weight * count / (count + long) for count, weight in each if count))
     best = max(scores, default=0.0) or 1.0
     return [score / best for score in scores]
