@@ -42,6 +42,7 @@ _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
+_estimate = lru_cache(maxsize=2 * FILES_LIMIT)(estimate)
 _IMPORT = lazy_pattern(
     r"(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
 )
@@ -68,8 +69,9 @@ class _Page:
         is_source = bool(file.named) and not _CHANGELOG.search(file.path)
         self.file, self.kind = file, "source" if is_source else kind_of(file.path)
         self.is_aside, self.score = False, 0.0
-        self.text = text
-        self.lines, self.costs = _priced(text)
+        self.text, self.lines = text, lines_of(text)
+        ratio = _estimate(text) / (len(text) or 1)
+        self.costs: list[float] = [ratio * (len(line) + 1) for line in self.lines]
         self.shown: set[int] = set()
         self.tokens = 0.0
 
@@ -106,16 +108,9 @@ class _Candidate(NamedTuple):
 
 # Most files are as they were a request ago, so what is made of them alone is kept.
 @lru_cache(maxsize=2 * FILES_LIMIT)
-def _priced(text: str) -> tuple[Sequence[str], Sequence[float]]:
-    """Return the lines of a text, and what each costs."""
-    lines, ratio = lines_of(text), estimate(text) / (len(text) or 1)
-    return lines, [ratio * (len(line) + 1) for line in lines]
-
-
-@lru_cache(maxsize=2 * FILES_LIMIT)
 def _cut(path: str, text: str) -> Sequence[tuple[CodeBlock, str, frozenset[str], float]]:
     """Return the blocks of a file, each as a candidate has it."""
-    (lines, _), cut = _priced(text), blocks(path, text)
+    lines, cut = lines_of(text), blocks(path, text)
     texts = ["\n".join(lines[each.first - 1 : each.last]) for each in cut]
     names = [frozenset().union(*map(rank.parts_of, each.names)) for each in cut]
     return [(*each, math.log(len(each[1]) + 60)) for each in zip(cut, texts, names, strict=True)]

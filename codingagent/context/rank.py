@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from operator import add
@@ -172,7 +172,7 @@ def rank(
     told = [count_parts(words, commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
-    names = [{*map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))} for path in paths]
+    names = [frozenset(map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))) for path in paths]
     own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = {**near, **asked.named(paths)}
@@ -250,7 +250,7 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     return [score / best for score in scores]
 
 
-def said_shares(names: Sequence[Set[str]], said: Container[str]) -> list[float]:
+def said_shares(names: Sequence[frozenset[str]], said: Container[str]) -> list[float]:
     """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
