@@ -13,6 +13,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,7 +83,8 @@ class Store:
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
             # Only one process uses the store, so the owner of a lock is dead.
-            for path in (path for pattern in _LEFTOVERS for path in self.path.glob(pattern)):
+            found = (name for pattern in _LEFTOVERS for name in glob(pattern, root_dir=self.path))
+            for path in map(self.path.joinpath, found):
                 if _IS_WINDOWS:
                     path.chmod(0o600)  # a pack that git began is read-only
                 retried(partial(path.unlink, missing_ok=True))
