@@ -97,16 +97,6 @@ class Query(Struct, frozen=True):
         """Return how often each word's root occurs in a text in lower case, inside longer words too."""
         return tuple(map(text.count, self.roots))
 
-    def count_parts(self, text: str) -> tuple[int, ...]:
-        """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
-        have, low = Counter(map(str.lower, _PART.findall(text))), text.lower()
-        return tuple(
-            have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
-            if word.isalpha()
-            else low.count(word)
-            for word in self.words
-        )
-
 
 class Row(NamedTuple):
     """A file that was read: its size in characters, and how often each word of the query occurs."""
@@ -148,6 +138,20 @@ def query(task: str, check: str = "") -> Query:
     return Query(task, best, tuple(map(_root, best)), exact, kinds, check)
 
 
+def count_parts(words: tuple[str, ...], text: str) -> tuple[int, ...]:
+    """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
+    low = text.lower()
+    if not any(word.removesuffix("s") in low for word in words):  # as most texts have none
+        return (0,) * len(words)
+    have = Counter(map(str.lower, _PART.findall(text)))
+    return tuple(
+        have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
+        if word.isalpha()
+        else low.count(word)
+        for word in words
+    )
+
+
 def look(asked: Query, path: str, text: str) -> Row:
     return Row(path, len(text), asked.count(text.lower()))
 
@@ -164,10 +168,11 @@ def rank(
     for ago, commit in enumerate(log):
         for path in commit.paths:
             last.setdefault(path, ago)
-    told = [asked.count_parts(commit.message) for commit in log]
+    words = tuple(asked.words)
+    told = [count_parts(words, commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
-    names = [{*map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))} for path in paths]
+    names = [frozenset(map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))) for path in paths]
     own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = {**near, **asked.named(paths)}
@@ -235,6 +240,9 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     ]
     scores = []
     for row, size in zip(counts, sizes, strict=True):
+        if not any(row):
+            scores.append(0.0)
+            continue
         long = _SATURATION * (1 - _LENGTH + _LENGTH * size / mean)
         each = zip(row, weights, strict=True)
         scores.append(sum(weight * count / (count + long) for count, weight in each if count))
@@ -242,20 +250,23 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     return [score / best for score in scores]
 
 
-def said_shares(names: Sequence[set[str]], said: Container[str]) -> list[float]:
+def said_shares(names: Sequence[frozenset[str]], said: Container[str]) -> list[float]:
     """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
     known = {part for part in held if part in said}
     return [
-        sum(weights[part] for part in parts & known) / (sum(weights[part] for part in parts) or 1.0)
+        0.0
+        if known.isdisjoint(parts)
+        else sum(weights[part] for part in parts & known) / (sum(weights[part] for part in parts) or 1.0)
         for parts in names
     ]
 
 
-def parts_of(name: str) -> set[str]:
+@functools.lru_cache(maxsize=10_000)
+def parts_of(name: str) -> frozenset[str]:
     """Return the parts of a compound name, in lower case."""
-    return {part.lower() for part in _PART.findall(name) if len(part) > 2}
+    return frozenset(part.lower() for part in _PART.findall(name) if len(part) > 2)
 
 
 @functools.lru_cache(maxsize=10_000)
