@@ -13,10 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent import batch, executor, spelling
+from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.context import Context, OperationRequest, Plan, bare_context, subject_of
 from codingagent.agent.requests import Requests
+from codingagent.agent.secrecy import vault_file_of
+from codingagent.agent.tried import tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import approval, check_outcome, documents, notices, observations, results
@@ -58,13 +60,16 @@ class Rehearsed(Struct, frozen=True):
 class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
-    def __init__(self, requests: Requests, home: homes.Home, *, is_named: bool) -> None:
+    def __init__(
+        self, requests: Requests, home: homes.Home, trials: candidates.Trials, *, is_named: bool
+    ) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
         self._home = home
         self._mailbox = home.mailbox
         self._recipients = Recipients(home, is_named)
+        self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)
         self.check = self._execution.check
@@ -128,6 +133,15 @@ class Conversation:
         if objection is not None:
             self._reject(name, objection)
             return True
+        if self.session.chats is not None and not accept:
+            self.check.end()
+            said = (answer.reply.header and answer.reply.header.sequence) or 0
+            own = [each.began.number for each in self.trials.all() if each.awaits(said)]
+            if len(own) == 1:
+                self.trials.give(own[0], data)
+                self._mailbox.remove(name)
+            self.try_candidate(own[0] if len(own) == 1 else self.trials.begin(data, name))
+            return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
@@ -143,9 +157,60 @@ class Conversation:
         """Execute a call of a tool as an answer; ApprovalError if nobody answers its question."""
         answer = self._reader.read(data)
         assert answer is not None, "it is JSON"
-        kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence)
+        # Lost with the power, it counts as unread: nothing of it runs again.
+        where = self.session.session_id, self.session.sequence, ".json"
+        kept = self._mailbox.keep(data, *where, is_synced=False)
         self._begin(kept, answer)
         self._execute(answer.reply)
+
+    def try_candidate(self, number: int) -> None:
+        """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
+        self.trials.run(number)
+        every, chats = self.trials.compare(), self.session.chats
+        green = [one.began.number for one in every if one.is_green]
+        if chats is None or len(every) < chats.count:
+            return
+        why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
+        try:
+            if chats.takes_green and len(green) == 1:
+                self.take_candidate(green[0])
+                why = ""
+        except UsageError as fault:
+            why = str(fault)
+        if why:
+            self.context.remark(why)
+
+    def finish_trials(self) -> None:
+        """Go on with the candidates of an answer from the inbox that a kill interrupted."""
+        waits = self.session.chats is not None and self.session.is_awaiting_answer
+        for one in self.trials.all() if waits else ():
+            if one.state.startswith("was interrupted"):
+                self.try_candidate(one.began.number)
+
+    def take_candidate(self, number: int) -> None:
+        """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
+        self.check.end()
+        one = self.trials.takeable(number)
+        began, count = one.began, 0 if one.session is None else len(one.session.ends)
+        taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
+        self._log.record(taken)
+        self._log.sync()
+        self._adopt(taken)
+
+    def _adopt(self, taken: AnswerTaken) -> None:
+        """Do what is left of the taking of a candidate."""
+        began = self.session.candidates[taken.candidate - 1]
+        one = tried(self._home, self.session.session_id, began)
+        # The results name values that may have been found there first.
+        self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
+        try:
+            self._execution.adopt(one)
+        except ApprovalError:
+            self._home.sessions.mend_document(self.session)
+            raise
+        ended = [each for each in one.records if isinstance(each, TurnEnded)][-1]
+        self._execution.end(taken.sequence, ended.notes, ended.cut)
+        self.write_due()
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -274,8 +339,11 @@ class Conversation:
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
-            self._execution.after_kill()
-            self._execute(self._read_again())
+            if self.session.taken is not None and self.session.taken.candidate:
+                self._adopt(self.session.taken)
+            else:
+                self._execution.after_kill()
+                self._execute(self._read_again())
         else:
             self.write_due()
 

@@ -198,6 +198,10 @@ class Session(Struct, frozen=True):
     terms: entries.SessionStarted = entries.SessionStarted("", "", "", "")
     is_taught: bool = True
     """The chat has seen the guide to the commands that edit."""
+    candidates: tuple[entries.CandidateBegan, ...] = ()
+    """The answers that were tried, to all requests."""
+    chats: entries.ChatsNamed | None = None
+    """How many answers to each request are tried first, if any."""
     was_done: bool = False
     """Its task is done, and it was reopened for nothing but questions."""
 

@@ -1,0 +1,268 @@
+"""Several answers to one request: each is tried in a copy, and one is taken, byte for byte."""
+
+import os
+import random
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from codingagent.agent import factory
+from codingagent.checkpoints.undo import UndoChoice, take_back
+from codingagent.errors import ApprovalError, UsageError
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.session_state import Phase
+from codingagent.model.settings import Settings
+from tests.helpers import LiveSession, live_session
+from tests.killing import Tree, command_line_here, has_lines, kill_when, lines_of, no_halves, tree
+from tests.sandboxes import needs_bwrap
+
+pytestmark = [pytest.mark.usefixtures("plain"), pytest.mark.with_git]
+
+CHECK = "test $(cat sum.txt) = 3 && grep -q dep deps/dep && echo x > deps/written"
+DONE = "[DONE]\nall right\n[/DONE]\n"
+
+
+def create(path: str, text: str) -> str:
+    return f'[CREATE_FILE path="{path}"]\n{text}\n[/CREATE_FILE]\n'
+
+
+def command(line: str) -> str:
+    return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
+
+
+GREEN = create("sum.txt", "3") + command(
+    "printf 'a\\0b\\377' > made; chmod +x made; ln -s made link; rm old.txt"
+)
+RED = create("sum.txt", "4")
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[LiveSession]:
+    needs_bwrap()
+    folder = tmp_path / "workspace"
+    (folder / "deps").mkdir(parents=True)
+    for name, text in {
+        "sum.txt": "0\n",
+        "old.txt": "old\n",
+        "deps/dep": "dep\n",
+        ".gitignore": "deps\n",
+    }.items():
+        (folder / name).write_text(text, "utf-8")
+    with live_session(tmp_path, settings=Settings(check=CHECK)) as found:
+        yield found
+
+
+def tried(live: LiveSession, *answers: str) -> list[bool]:
+    """Try answers; return which have a green check."""
+    conversation = live.conversation
+    for answer in answers:
+        conversation.try_candidate(conversation.trials.begin(answer.encode()))
+    return [each.is_green for each in conversation.trials.all()]
+
+
+def files(live: LiveSession) -> Tree:
+    return tree(live.workspace)
+
+
+def undo(live: LiveSession) -> None:
+    take_back(live.home, live.conversation.context.checkpointer, UndoChoice())
+
+
+def test_one_of_three_is_taken_as_it_was_tried_and_can_be_undone(live: LiveSession) -> None:
+    before = files(live)
+    assert tried(live, RED, GREEN + DONE, "Only words.") == [False, True, False]
+    assert files(live) == before, "the workspace is as it was"
+    copy = live.conversation.trials.named(2).home.root / "workspace"
+    live.conversation.take_candidate(2)
+    for name in ("sum.txt", "made"):
+        assert (live.workspace / name).read_bytes() == (copy / name).read_bytes()
+    assert (live.workspace / "link").readlink() == Path("made")
+    assert os.access(live.workspace / "made", os.X_OK)
+    assert not (live.workspace / "old.txt").exists()
+    assert [each.name for each in (live.workspace / "deps").iterdir()] == ["dep"]
+    assert live.conversation.session.is_complete
+    undo(live)
+    assert files(live) == before
+
+
+def test_the_next_request_has_its_results_and_its_changes_are_the_chats_own(live: LiveSession) -> None:
+    tried(live, create("sum.txt", "3") + command("echo new > old.txt"))
+    live.conversation.take_candidate(1)
+    assert live.conversation.session.sequence == 2
+    assert "sum.txt" in live.results()
+    assert live.results().count("files that commands changed: old.txt (modified)") == 1
+    # A file that the person had changed would not be replaced whole.
+    live.answer(create("old.txt", "again") + create("sum.txt", "3 "))
+    assert (live.workspace / "old.txt").read_text("utf-8") == "again\n"
+
+
+def test_what_commands_are_told_of_the_folder_is_the_workspace(live: LiveSession) -> None:
+    tried(live, command("pwd; ls -d deps .codingagent sessions; echo y > deps/dep; cat deps/dep"))
+    one = live.conversation.trials.named(1)
+    assert one.session is not None
+    output = str(one.session.results[0])
+    assert str(live.workspace) in output
+    assert "candidates" not in output
+    assert (live.workspace / "deps/dep").read_text("utf-8") == "dep\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "change", "number", "why"),
+    [
+        ((GREEN,), "", 2, "there is no candidate 2"),
+        ((GREEN,), "sum.txt", 1, "sum.txt changed in the workspace since"),
+        ((GREEN,), "other.txt", 1, "other.txt changed in the workspace since"),
+        ((create("deps/dep", "mine"),), "", 1, "in a folder that git ignores"),
+        ((command("rm -rf old.txt"),), "", 1, "asks you: RUN_COMMAND rm -rf old.txt"),
+        (("=== HEADER ===\n=== PROTOCOL ===\n",), "", 1, "is no answer"),
+    ],
+)
+def test_what_would_not_be_as_tried_is_refused(
+    live: LiveSession, answers: tuple[str, ...], change: str, number: int, why: str
+) -> None:
+    tried(live, *answers)
+    if change:
+        (live.workspace / change).write_text("the person's\n", "utf-8")
+    before = files(live)
+    with pytest.raises(UsageError, match=why):
+        live.conversation.take_candidate(number)
+    assert files(live) == before
+    assert live.conversation.session.phase is Phase.AWAITING_ANSWER
+
+
+def test_a_red_one_goes_on_with_its_own_chat_and_is_taken_with_all_its_turns(live: LiveSession) -> None:
+    """Its next request is in its own outbox, with its failure."""
+    live.conversation.requests.name_chats(1, takes_green=True)
+    live.drop(create("more.txt", "more") + RED, "first.txt")
+    live.conversation.take("first.txt")
+    own = live.conversation.trials.named(1).home.mailbox.outbox_path(live.session_id, 2)
+    assert "The user's check" in own.read_text("utf-8")
+    head = f'[REPLY session="{live.session_id}" sequence="2"]\n'
+    live.drop(f"{head}{create('sum.txt', '3')}[END]\n", "second.txt")
+    live.conversation.take("second.txt")
+    assert (live.workspace / "more.txt").read_text("utf-8") == "more\n"
+    assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
+    assert live.conversation.session.sequence == 2
+
+
+def test_two_that_change_the_same_file_exclude_each_other(live: LiveSession) -> None:
+    tried(live, create("sum.txt", "3") + create("old.txt", "one"), create("old.txt", "two"))
+    assert "-one\n+two" in live.conversation.trials.diff(1, 2)
+    live.conversation.take_candidate(1)
+    with pytest.raises(UsageError, match="no candidate 2 for"):
+        live.conversation.take_candidate(2)
+    assert (live.workspace / "old.txt").read_text("utf-8") == "one\n"
+
+
+def test_a_command_that_never_ends_is_ended_and_the_other_one_goes_on(live: LiveSession) -> None:
+    never = '[RUN_COMMAND timeout="1"]\nsleep 600 & sleep 600\n[/RUN_COMMAND]\n'
+    assert tried(live, never, GREEN) == [False, True]
+
+
+@pytest.mark.parametrize("decision", ["yes", "no"])
+def test_a_protected_file_that_a_command_made_is_asked_about_in_the_copy_and_here(
+    live: LiveSession, decision: Decision
+) -> None:
+    """A yes to the copy's is none to the workspace's; without an answer neither goes on."""
+    made = (
+        "import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')"
+    )
+    conversation, path = live.conversation, live.workspace / ".github/workflows/a.yml"
+    tried(live, create("sum.txt", "3") + command(f'python3 -c "{made}"'))
+    assert "asks you: FILES_CHANGED .github/workflows/a.yml" in conversation.trials.named(1).state
+    yes = replace(conversation.context.person, ask=lambda _: Answer("yes"))
+    with factory.session_in(live.home, conversation.session, Settings(check=CHECK), yes) as work:
+        work.conversation.try_candidate(1)
+    live.conversation.context.log.catch_up()
+    with pytest.raises(ApprovalError):
+        conversation.take_candidate(1)
+    assert path.exists()
+    conversation.answer(None, Answer(decision))
+    conversation.recover()
+    assert path.exists() == (decision == "yes")
+    assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
+    assert conversation.session.sequence == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "answers", "text"),
+    [(1, (GREEN,), "3\n"), (1, (RED,), "0\n"), (2, (RED, GREEN), "3\n"), (2, (GREEN, GREEN + DONE), "0\n")],
+)
+def test_answers_from_the_inbox_are_tried_first(
+    live: LiveSession, count: int, answers: tuple[str, ...], text: str
+) -> None:
+    live.conversation.requests.name_chats(count, takes_green=True)
+    for number, answer in enumerate(answers):
+        live.drop(answer, f"{number}.txt")
+        live.conversation.take(f"{number}.txt")
+    assert (live.workspace / "sum.txt").read_text("utf-8") == text
+    assert not list(live.home.mailbox.inbox.glob("*.txt"))
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    """`new --try` and its answer, `try FILE…`, `try --diff`, `take`: and what is refused in one line."""
+    needs_bwrap()
+    home, files = tmp_path / "home", [tmp_path / name for name in ("one.txt", "two.txt")]
+    for file, answer in zip(files, (RED, create("sum.txt", "3") + DONE), strict=True):
+        file.write_text(answer, "utf-8")
+    for words, status, said in (
+        (("new", "--no-wait", "--try", "--check", "grep -q 3 sum.txt", "x"), 0, "Request 1"),
+        (("take", "1"), 2, "there is no candidate 1"),
+        (("take",), 2, "name one candidate"),
+        (("try", "missing.txt"), 2, "missing.txt is no file"),
+        (("try", *map(str, files[:1])), 0, "candidate 1: check FAILS, commands took"),
+        (("try", "--after", "1", str(files[0])), 0, "candidate 1: check FAILS"),
+        (("take", "--auto"), 2, "not one candidate is green"),
+        (("try", str(files[1])), 0, "Done: all right"),
+        (("try", str(files[0])), 2, "has no request that waits"),
+    ):
+        found = command_line_here(home, *words)
+        assert found[0] == status, found
+        assert said in found[1] + found[2], found
+    assert (home / "workspace/sum.txt").read_text("utf-8") == "3\n"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: LiveSession, seed: int) -> None:
+    """Whatever instant is hit: the workspace changes once, all of it, and no command runs twice."""
+    chance, before, workspace = random.Random(seed), files(live), live.workspace
+    journal = live.home.sessions.journal_path(live.session_id)
+    many = "".join(create(f"many/{number}.txt", f"{number}") for number in range(60))
+    answer = tmp_path / "answer.txt"
+    answer.write_text(many + command("echo ran >> log") + GREEN, "utf-8")
+    live.work.close()
+    copy = journal.parent / "candidates/1/home"
+    own = copy / "sessions" / live.session_id / "journal.jsonl"
+    begun = lines_of(journal)
+
+    def has_come(lines: int) -> bool:
+        return lines_of(own) >= begun + lines if lines and own.exists() else lines_of(journal) > begun
+
+    kill_when(
+        live.home.root, ("try", str(answer)), partial(has_come, chance.randrange(140)), chance.random() / 20
+    )
+    while (found := command_line_here(live.home.root, "try"))[0] or "interrupted before" in found[1]:
+        assert found[2] == ""
+    assert files(live) == before
+    log = copy / "workspace/log"
+    assert (log.read_text("utf-8") if log.exists() else "") in ("", "ran\n")
+    lines = lines_of(journal)
+    kill_when(
+        live.home.root,
+        ("take", "1"),
+        has_lines(journal, lines + 1 + chance.randrange(130)),
+        chance.random() / 20,
+    )
+    command_line_here(live.home.root, "resume", "--once")
+    if live.home.sessions.load(live.session_id).sequence == 1:  # it was killed before it began
+        command_line_here(live.home.root, "take", "1")
+    tried_files = {
+        path: each for path, each in tree(copy / "workspace").items() if not path.startswith("deps")
+    }
+    assert {path: each for path, each in files(live).items() if not path.startswith("deps")} == tried_files
+    assert workspace.joinpath("many/59.txt").exists()
+    assert live.home.sessions.load(live.session_id).sequence == 2
+    no_halves(live.home.root)
