@@ -13,27 +13,36 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeAlias
 
-from codingagent.agent.context import Context
+from msgspec.structs import replace
+
+from codingagent.agent.context import Context, Person
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.agent.tried import ANSWER, Tried, tried
 from codingagent.checkpoints.checkpointer import WorkLayout
 from codingagent.checkpoints.history import is_of_git
-from codingagent.errors import ApprovalError, UsageError, disk_errors
+from codingagent.errors import ApprovalError, CodingAgentError, UsageError, disk_errors
 from codingagent.model.journal_entries import CandidateBegan
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
+from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
 
-Act: TypeAlias = Callable[[Home, Session, WorkLayout], None]
-"""Finish what is begun in a copy of a session's workspace, and take the answer in its inbox, if any."""
+Act: TypeAlias = Callable[[Home, Session, WorkLayout, Person, Callable[[Runner], object]], None]
+"""Finish what is begun in a copy of a session's workspace, and take the answer in its inbox, if any.
+
+Who works there asks that person, and its commands are run by that runner.
+"""
 
 # So many folders that git ignores are shown; each is a mount for every command.
 _BESIDE_MOST = 100
@@ -42,6 +51,7 @@ _CACHE = "__pycache__"
 # What git needs in order to list the copy; commands see the repository itself, read-only.
 _OF_GIT = (".git", ".git/HEAD", ".git/config", ".git/index", ".git/info/exclude")
 _NAMED = 5
+_LOOK_EVERY_S = 0.1
 
 
 class Trials:
@@ -51,18 +61,12 @@ class Trials:
         self._context, self._home, self._act = context, home, act
         self._log = context.log
 
-    def all(self) -> list[Tried]:
-        """Return the candidates for the request that waits."""
-        session = self._log.session
-        of_now = (each for each in session.candidates if each.sequence == session.sequence)
-        return [tried(self._home, session.session_id, each) for each in of_now]
-
     def named(self, number: int) -> Tried:
-        found = {each.began.number: each for each in self.all()}
-        if number not in found:
+        session = self._log.session
+        if number not in (found := dict(session.trials)):
             have = some([*map(str, found)], _NAMED) or "none, until `codingagent try FILE`"
             raise UsageError(f"there is no candidate {number} for the request that waits, only {have}")
-        return found[number]
+        return tried(self._home, session, number)
 
     def begin(self, data: bytes, name: str = "") -> int:
         """Journal an answer to the waiting request as a candidate, and keep it; return its number.
@@ -89,25 +93,77 @@ class Trials:
     def give(self, number: int, data: bytes) -> None:
         """Keep the next answer of a candidate's own chat, for `run`."""
         one = self.named(number)
-        if one.state or one.session is None or not one.session.is_awaiting_answer:
+        if one.asks or one.is_interrupted or one.session is None or not one.session.is_awaiting_answer:
             raise UsageError(f"candidate {number} {one.state or 'is done'}: it takes no further answer")
         atomic_write.write_whole(one.home.mailbox.inbox / ANSWER, data)
 
-    def run(self, number: int) -> Tried:
-        """Execute a candidate's answer in its copy, or what is left of it; ask the person what must be."""
-        one = self.named(number)
-        if one.session is None:
-            with disk_errors(f"the copy for candidate {number} can't be made"):
-                self._copy(one)
-            one = self.named(number)
-        if one.state and one.session is not None:
-            original, root = self._context.workspace.root, one.home.root / "workspace"
-            own = one.home.sessions.folder / one.session.session_id
-            beside = tuple(original / name for name in _beside(one))
-            place = WorkLayout(root, (), own / "tmp", own / "checkpoints", original, beside)
-            with contextlib.suppress(ApprovalError):  # what it asks stands in the comparison
-                self._act(one.home, one.session, place)
-        return self.named(number)
+    def run(self, numbers: Sequence[int]) -> None:
+        """Execute answers in their copies, or what is left of them, and tell what came of each.
+
+        Several at once are done side by side, as far as nobody is asked.
+        """
+        for one in map(self.named, numbers):
+            if one.session is None and not one.damage:
+                with disk_errors(f"the copy for candidate {one.began.number} can't be made"):
+                    self._copy(one)
+        todo = [one for one in map(self.named, numbers) if one.is_interrupted]
+        if len(todo) > 1:
+            self._side_by_side(todo)
+        for number in numbers:
+            if (one := self.named(number)).asks or one.is_interrupted:
+                with contextlib.suppress(ApprovalError):  # what it asks is told
+                    self._go_on(one, self._context.person)
+            self._tell(self.named(number))
+
+    def _go_on(self, one: Tried, person: Person, began: Callable[[Runner], object] = bool) -> None:
+        assert one.session is not None, "it has a copy"
+        original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
+        beside = tuple(original / name for name in _beside(one))
+        place = WorkLayout(
+            one.home.root / "workspace", (), own / "tmp", own / "checkpoints", original, beside
+        )
+        self._act(one.home, one.session, place, person, began)
+
+    def _side_by_side(self, todo: Sequence[Tried]) -> None:
+        """Execute several answers as far as it goes without the person; an interrupt ends all."""
+        runners, is_over = list[Runner](), threading.Event()
+
+        def shown(*_: object) -> None:
+            if is_over.is_set():
+                raise KeyboardInterrupt
+
+        person = replace(self._context.person, show=shown, record=shown, ask=lambda _: None)
+
+        def go_on(one: Tried) -> None:
+            # What it asks, and what failed, is told by who goes on with it afterwards.
+            with contextlib.suppress(CodingAgentError, KeyboardInterrupt):
+                self._go_on(one, person, runners.append)
+
+        self._context.remark(f"{len(todo)} answers are tried side by side")
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            begun = [pool.submit(go_on, one) for one in todo]
+            try:
+                wait(begun)
+            finally:
+                is_over.set()
+                while wait(begun, _LOOK_EVERY_S).not_done:
+                    for runner in runners:
+                        runner.end_command()
+
+    def _tell(self, one: Tried) -> None:
+        """Journal what came of a candidate, which shows it."""
+        context = self._context
+        if one.session is not None:
+            # What is told may name values that were found there first.
+            context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, one.session).load())
+            context.secrecy.save()
+        told, store = "", context.checkpointer.lazy_store.needed()
+        if not one.state and one.before and (changes := store.changes(one.before, one.after)):
+            lines = [*store.counts(one.before, one.after).values()] or [(0, 0)]
+            added, gone = map(sum, zip(*lines, strict=True))
+            names = some([each.path for each in changes], _NAMED)
+            told = f"{len(changes)} {plural(len(changes), 'file')} +{added} -{gone}: {names}"
+        self._log.record(one.ended(told, now()))
 
     def _copy(self, one: Tried) -> None:
         """Copy the files that a checkpoint of now holds, and all else that belongs to the session."""
@@ -145,35 +201,12 @@ class Trials:
         shutil.copyfile(self._home.mailbox.processed / one.began.name, made / "inbox" / ANSWER)
         made.rename(one.home.root)
 
-    def compare(self) -> list[Tried]:
-        """Show a line for each candidate, and return them."""
-        every, store = self.all(), self._context.checkpointer.lazy_store.needed()
-        for one in every:
-            told, changes = one.told(), () if one.state else store.changes(one.before, one.after)
-            if changes:
-                lines = store.diff(one.before, one.after).split("\n")
-                added, gone = (sum(line[:1] == s and line[:3] != s * 3 for line in lines) for s in "+-")
-                names = some([each.path for each in changes], _NAMED)
-                told += f"; {len(changes)} {plural(len(changes), 'file')} +{added} -{gone}: {names}"
-            if one.session and one.session.is_awaiting_answer and not (one.state or one.is_green):
-                outbox = one.home.mailbox.outbox_path(one.session.session_id, one.session.sequence)
-                told += f"; what its chat should know: {outbox}"
-            self._context.remark(f"candidate {one.began.number}: {told}")
-        return every
-
-    def diff(self, old: int, new: int) -> str:
-        """Return how the files of two candidates differ, as a unified diff."""
-        context, both = self._context, [self.named(number) for number in (old, new)]
-        if missing := [each.began.number for each in both if each.state or not each.before]:
-            raise UsageError(f"candidate {missing[0]} has changed nothing, or has not ended")
-        store = context.checkpointer.lazy_store.needed()
-        return context.secrecy.hide(store.diff(both[0].after, both[1].after))
-
     def takeable(self, number: int) -> Tried:
         """Return a candidate whose changes can be made as they were tried; else UsageError says why not."""
         one, context = self.named(number), self._context
-        if one.state:
-            raise UsageError(f"candidate {number} {one.state}; `codingagent try` goes on with it")
+        if one.state or number not in self._log.session.tried:
+            state = one.state or "was interrupted"
+            raise UsageError(f"candidate {number} {state}; `codingagent try` goes on with it")
         store, root = context.checkpointer.lazy_store.needed(), context.workspace.root
         moved = store.changes(one.before, store.take().id) if one.before else ()
         names = [each.path for each in moved if each.kind != "left_out" and not is_of_git(each.path)]

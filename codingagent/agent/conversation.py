@@ -7,7 +7,7 @@ journal, so that `recover` can continue from any instant.
 import contextlib
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,8 +17,7 @@ from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.context import Context, OperationRequest, Plan, bare_context, subject_of
 from codingagent.agent.requests import Requests
-from codingagent.agent.secrecy import vault_file_of
-from codingagent.agent.tried import tried
+from codingagent.agent.tried import folder_of, tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import approval, check_outcome, documents, notices, observations, results
@@ -28,7 +27,7 @@ from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
-from codingagent.storage import homes
+from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.mailbox import is_bare
 from codingagent.workspace import programs, workspace
@@ -133,14 +132,8 @@ class Conversation:
         if objection is not None:
             self._reject(name, objection)
             return True
-        if self.session.chats is not None and not accept:
-            self.check.end()
-            said = (answer.reply.header and answer.reply.header.sequence) or 0
-            own = [each.began.number for each in self.trials.all() if each.awaits(said)]
-            if len(own) == 1:
-                self.trials.give(own[0], data)
-                self._mailbox.remove(name)
-            self.try_candidate(own[0] if len(own) == 1 else self.trials.begin(data, name))
+        if self.session.chats is not None and not (accept or self.session.is_asking):
+            self._begin_trial(name, data, (answer.reply.header and answer.reply.header.sequence) or 0)
             return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
@@ -163,29 +156,46 @@ class Conversation:
         self._begin(kept, answer)
         self._execute(answer.reply)
 
-    def try_candidate(self, number: int) -> None:
-        """Execute a candidate in its copy and compare all; take the only green one if the person said so."""
-        self.trials.run(number)
-        every, chats = self.trials.compare(), self.session.chats
-        green = [one.began.number for one in every if one.is_green]
-        if chats is None or len(every) < chats.count:
+    def _begin_trial(self, name: str, data: bytes, said: int) -> None:
+        """Keep an answer as a candidate, for `finish_trials`; try one to a candidate's own request now."""
+        own = [number for number, _ in self.session.trials if self.trials.named(number).awaits(said)]
+        if len(own) > 1:
+            names, file = " and ".join(map(str, own)), programs.quoted_path(self._mailbox.rejected / name)
+            reason = f"the chats of candidates {names} all wait with an answer to request {said}"
+            self._reject(name, Objection(reason, f"say whose it is: codingagent try --after N {file}"))
+        elif own:
+            self.trials.give(own[0], data)
+            self._mailbox.remove(name)
+            self.try_candidates(own)
+        else:
+            self.trials.begin(data, name)
+
+    def try_candidates(self, numbers: Sequence[int]) -> None:
+        """Execute candidates in copies; take the only green one of all if the person said so."""
+        self.check.end()
+        self.trials.run(numbers)
+        chats, every = self.session.chats, self.session.trials
+        green = [number for number, ended in every if ended and ended.outcome == "green"]
+        if chats is None or len(every) < chats.count or not all(ended for _, ended in every):
             return
         why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
         try:
             if chats.takes_green and len(green) == 1:
                 self.take_candidate(green[0])
-                why = ""
+                return
         except UsageError as fault:
             why = str(fault)
-        if why:
-            self.context.remark(why)
+        self.context.remark(why)
 
-    def finish_trials(self) -> None:
-        """Go on with the candidates of an answer from the inbox that a kill interrupted."""
-        waits = self.session.chats is not None and self.session.is_awaiting_answer
-        for one in self.trials.all() if waits else ():
-            if one.state.startswith("was interrupted"):
-                self.try_candidate(one.began.number)
+    def finish_trials(self, *, after_kill: bool = False) -> bool:
+        """Try what waits for it, `after_kill` also what that interrupted; return whether there was any."""
+        every = self.session.trials if self.session.is_awaiting_answer else []
+        if not after_kill and all(ended for _, ended in every):
+            return False
+        begun = [number for number, ended in every if not ended or self.trials.named(number).is_interrupted]
+        if begun:
+            self.try_candidates(begun)
+        return bool(begun)
 
     def take_candidate(self, number: int) -> None:
         """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
@@ -199,10 +209,7 @@ class Conversation:
 
     def _adopt(self, taken: AnswerTaken) -> None:
         """Do what is left of the taking of a candidate."""
-        began = self.session.candidates[taken.candidate - 1]
-        one = tried(self._home, self.session.session_id, began)
-        # The results name values that may have been found there first.
-        self.context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, self.session).load())
+        one = tried(self._home, self.session, taken.candidate)
         try:
             self._execution.adopt(one)
         except ApprovalError:
@@ -320,6 +327,7 @@ class Conversation:
         self.requests.write()
         if self.session.is_complete:
             self.context.checkpointer.sync()
+            atomic_write.remove_folder(folder_of(self._home, self.session.session_id))
 
     def answer(self, name: str | None, answer: approval.Answer) -> None:
         """Answer the pending question, as `Execution.answer`; `recover` then continues."""

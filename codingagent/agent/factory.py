@@ -110,14 +110,21 @@ class OpenSession:
         trials = Trials(self.context, self._home, self._in_copy)
         return Conversation(self.requests, self._home, trials, is_named=self._is_named)
 
-    def _in_copy(self, home: Home, session: Session, place: WorkLayout) -> None:
+    def _in_copy(
+        self,
+        home: Home,
+        session: Session,
+        place: WorkLayout,
+        person: Person,
+        began: Callable[[Runner], object],
+    ) -> None:
         """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
         from codingagent.agent.tried import ANSWER
 
-        person = self.context.person
         show = person.record
         own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with session_in(home, session, self.context.settings, own, place=place) as work:
+            began(work.context.runner)
             work.conversation.recover()
             work.conversation.take(ANSWER, accept=True)
 

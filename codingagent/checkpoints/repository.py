@@ -163,8 +163,11 @@ class Store:
             (path / _BRANCH).write_text(f"{commit}\n", "ascii")
             shutil.copyfile(self.index(commit), new.index(commit))
         new.prepare()
+        at = time.time()
         # The copies have other inodes: git compares their content once, which is faster than we are.
         new._make_index(commit, commit, {("update-index", "-q", "--refresh"): {}})
+        # Of a file that was saved this second, the next change may have the same time and size.
+        os.utime(new.index(commit), (at, at))
 
     # --- git -----------------------------------------------------------------------------------
     def keep(self, data: bytes) -> str:

@@ -177,6 +177,7 @@ class Lines(Screen):
         *(entries.InboxFound, entries.RequestWritten, entries.AnswerTaken, entries.AnswerSetAside),
         *(entries.OperationEnded, entries.CheckEnded, entries.TurnEnded, entries.GrantsRevoked),
         *(entries.ProtectedSettled, entries.UndoEnded, entries.ChatsNamed),
+        entries.CandidateEnded,
     )
     told_elsewhere: Kinds = (
         *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),

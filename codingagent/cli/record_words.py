@@ -110,6 +110,9 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(
                 f"candidate {record.number}: an answer to request {record.sequence} is tried in a copy"
             )
+        case entries.CandidateEnded():
+            own = f"; for its chat: `codingagent copy --candidate {record.number}`" * record.waits
+            yield _plain(command_table.runnable(f"candidate {record.number}: {record.told}{own}"))
         case entries.ChatsNamed():
             then = "; the only one with a green check is taken" * record.takes_green
             yield _plain(f"answers to each request that are tried before one is taken: {record.count}{then}")

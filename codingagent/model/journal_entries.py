@@ -202,6 +202,26 @@ class CandidateBegan(Tagged, frozen=True, tag="candidate_began"):
     at: str
 
 
+TrialOutcome = Literal["green", "red", "unchecked", "asks", "refused"]
+
+
+class CandidateEnded(Tagged, frozen=True, tag="candidate_ended"):
+    """What came of a candidate so far; one that asks, or whose chat answers again, has several."""
+
+    number: int
+    outcome: TrialOutcome
+    told: str
+    """What is to be compared, in a line."""
+    words: str
+    """The model's own last ones."""
+    before: str
+    after: str
+    """The checkpoints of its copy; empty: nothing was changed."""
+    waits: bool
+    """Its own chat can answer a next request."""
+    at: str
+
+
 class ChatsNamed(Tagged, frozen=True, tag="chats_named"):
     """So many answers to each request are tried before one is taken; 0: the first one is executed.
 
@@ -439,7 +459,7 @@ class SessionRenamed(Tagged, frozen=True, tag="session_renamed"):
 
 _OfSession = SessionStarted | RunStarted | SessionReopened | SessionClosed | SessionRenamed
 _OfRequest = InboxFound | RequestWritten | PersonSaid | RefreshAsked | CheckNamed
-_OfTrials = CandidateBegan | ChatsNamed
+_OfTrials = CandidateBegan | CandidateEnded | ChatsNamed
 _OfAnswer = AnswerTaken | AnswerSetAside | OperationStarted | OperationEnded | CheckEnded | TurnEnded
 _OfApproval = ApprovalAsked | ApprovalAnswered | GrantsRevoked | ProtectedFound | ProtectedSettled
 _OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged
