@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import Context, Person
 from codingagent.agent.secrecy import vault_file_of
-from codingagent.agent.tried import ANSWER, Tried, tried
+from codingagent.agent.tried import ANSWER, Tried, named
 from codingagent.checkpoints.checkpointer import WorkLayout
 from codingagent.checkpoints.history import is_of_git
 from codingagent.errors import ApprovalError, CodingAgentError, UsageError, disk_errors
@@ -62,11 +62,7 @@ class Trials:
         self._log = context.log
 
     def named(self, number: int) -> Tried:
-        session = self._log.session
-        if number not in (found := dict(session.trials)):
-            have = some([*map(str, found)], _NAMED) or "none, until `codingagent try FILE`"
-            raise UsageError(f"there is no candidate {number} for the request that waits, only {have}")
-        return tried(self._home, session, number)
+        return named(self._home, self._log.session, number)
 
     def begin(self, data: bytes, name: str = "") -> int:
         """Journal an answer to the waiting request as a candidate, and keep it; return its number.

@@ -13,7 +13,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.storage.homes import Home
 
 ANSWER = "answer.txt"
-_WORDS_SHOWN = 80
+_WORDS_SHOWN, _NAMED = 80, 5
 
 
 class Tried(Struct, frozen=True):
@@ -116,12 +116,12 @@ class Tried(Struct, frozen=True):
 _Ended = entries.OperationEnded | entries.CheckEnded
 
 
-def own_of(home: Home, session: session_state.Session, number: int) -> tuple[Home, session_state.Session]:
-    """Return the home and the session of a candidate for the request that waits; UsageError if none is."""
-    found = tried(home, session, number) if number in dict(session.trials) else None
-    if found is None or found.session is None:
-        raise UsageError(f"there is no candidate {number} for the request that waits")
-    return found.home, found.session
+def named(home: Home, session: session_state.Session, number: int) -> Tried:
+    """Return a candidate for the request that waits; UsageError if none is."""
+    if number not in (found := dict(session.trials)):
+        have = plain_text.some([*map(str, found)], _NAMED) or "none, until `codingagent try FILE`"
+        raise UsageError(f"there is no candidate {number} for the request that waits, only {have}")
+    return tried(home, session, number)
 
 
 def difference(home: Home, session: session_state.Session, old: int, new: int) -> str:

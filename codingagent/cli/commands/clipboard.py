@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.agent.answers import save_answer
-from codingagent.agent.tried import own_of
+from codingagent.agent.tried import named
 from codingagent.cli import command_table, layout, task_input
 from codingagent.cli.commands.common import home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
@@ -53,7 +53,8 @@ def _copy(
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
     if candidate is not None:
-        home, state = own_of(home, state, candidate)
+        own = named(home, state, candidate)
+        home, state = own.home, own.session or state
     if state.phase is not session_state.Phase.AWAITING_ANSWER:
         raise UsageError(session_state.no_request_waits(state))
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
