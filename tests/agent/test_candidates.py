@@ -2,23 +2,36 @@
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 
 import pytest
 from msgspec.structs import replace
 
 from codingagent.agent import factory
-from codingagent.agent.tried import difference
+from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
-from tests.helpers import LiveSession, live_session
-from tests.killing import Tree, command_line_here, has_lines, kill_when, lines_of, no_halves, tree
+from tests.helpers import LiveSession, live_session, wait_until
+from tests.killing import (
+    Tree,
+    command_line_here,
+    has_lines,
+    has_text,
+    kill_when,
+    lines_of,
+    no_halves,
+    none_outlives,
+    tree,
+)
 from tests.sandboxes import needs_bwrap
+from tests.warm import start_command
 
 pytestmark = [pytest.mark.usefixtures("plain"), pytest.mark.with_git]
 
@@ -161,6 +174,71 @@ def test_two_that_change_the_same_file_exclude_each_other(live: LiveSession) -> 
     assert (live.workspace / "old.txt").read_text("utf-8") == "one\n"
 
 
+def test_one_keeps_what_another_removes(live: LiveSession) -> None:
+    """Each has a copy of its own: what is taken has nothing of the others."""
+    tried(live, create("old.txt", "kept"), '[DELETE_FILE path="old.txt"]\n' + create("sum.txt", "3"))
+    live.conversation.take_candidate(2)
+    assert not (live.workspace / "old.txt").exists()
+    undo(live)
+    assert (live.workspace / "old.txt").read_text("utf-8") == "old\n"
+
+
+def test_a_secret_that_a_candidate_finds_first_goes_to_no_chat(live: LiveSession) -> None:
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    tried(live, command(f"echo {secret[:9]}''{secret[9:]} | tee -a old.txt") + create("sum.txt", "4"))
+    own = named(live.home, live.conversation.session, 1)
+    assert own.session is not None
+    text = own.home.mailbox.outbox_path(own.session.session_id, 2).read_text("utf-8")
+    live.conversation.take_candidate(1)
+    for request in (text, live.request()):
+        assert "SECRET-" in request
+        assert secret not in request
+    assert secret in (live.workspace / "old.txt").read_text("utf-8")
+
+
+def test_a_damaged_candidate_is_told_and_stops_no_other(live: LiveSession) -> None:
+    tried(live, RED, GREEN)
+    own = named(live.home, live.conversation.session, 1).home.sessions.journal_path(live.session_id)
+    own.write_bytes(own.read_bytes().replace(b'"kind":"reply_taken"', b'"kind":"gone"'))
+    live.conversation.try_candidates([1, 2])
+    assert "can't be read" in live.conversation.session.tried[1].told
+    with pytest.raises(UsageError, match="can't be read"):
+        live.conversation.take_candidate(1)
+    live.conversation.take_candidate(2)
+    assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
+
+
+def test_an_answer_that_may_be_of_two_chats_is_tried_as_neithers(live: LiveSession) -> None:
+    live.conversation.requests.name_chats(2, takes_green=False)
+    tried(live, RED, RED)
+    live.drop(f'[REPLY session="{live.session_id}" sequence="2"]\n{GREEN}[END]\n', "next.txt")
+    live.conversation.take("next.txt")
+    assert len(live.conversation.session.candidates) == 2
+    assert (live.home.mailbox.rejected / "next.txt").exists()
+
+
+def test_two_are_tried_at_once_and_an_interrupt_ends_both(tmp_path: Path, live: LiveSession) -> None:
+    """Both have begun before either ended; what was interrupted is not run again, the rest is done."""
+    files = [tmp_path / name for name in ("one.txt", "two.txt")]
+    for file in files:
+        file.write_text(command(f"echo x > begun; sleep 600; echo {file.name}") + GREEN, "utf-8")
+    live.work.close()
+    own = live.home.sessions.folder / live.session_id / "candidates"
+    with (
+        none_outlives(),
+        start_command(
+            "--home", str(live.home.root), "try", *map(str, files), stdout=DEVNULL, stderr=DEVNULL
+        ) as process,
+    ):
+        wait_until(lambda: all(has_text(own / f"{number}/home/workspace/begun") for number in (1, 2)))
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    status, said, errors = command_line_here(live.home.root, "try")
+    assert (status, errors) == (0, "")
+    assert said.count("check green") == 2
+    assert not (live.workspace / "begun").exists()
+
+
 def test_a_command_that_never_ends_is_ended_and_the_other_one_goes_on(live: LiveSession) -> None:
     never = '[RUN_COMMAND timeout="1"]\nsleep 600 & sleep 600\n[/RUN_COMMAND]\n'
     assert tried(live, never, GREEN) == [False, True]
@@ -221,11 +299,27 @@ def test_the_commands(tmp_path: Path) -> None:
         (("try", "--after", "1", str(files[0])), 0, "candidate 1: check FAILS"),
         (("try", str(files[1])), 0, "Done: all right"),
         (("try", str(files[0])), 2, "has no request that waits"),
+        (("say", "more"), 0, "Request 2"),
+        (("resume", "--once", "--chats", "0"), 0, "tried before one is taken: 0"),
+        (("try", str(files[0])), 0, "candidate 3: check FAILS"),
+        (("copy", "--candidate", "3"), 0, "[FAILED] CHECK"),
+        (("copy", "--candidate", "1"), 2, "there is no candidate 1"),
+        (("try", "--diff", "0", "3"), 0, "+4"),
+        (("try", "--diff", "1", "3"), 2, "can't be compared"),
     ):
         found = command_line_here(home, *words)
         assert found[0] == status, found
         assert said in found[1] + found[2], found
     assert (home / "workspace/sum.txt").read_text("utf-8") == "3\n"
+    (own,) = home.glob("sessions/*/candidates/3/home")
+    for place, words, said in (
+        (own, ("list",), "no home of its own"),
+        (home, ("close",), "closed"),
+        (home, ("delete", own.parents[2].name, "--yes"), "deleted"),
+    ):
+        found = command_line_here(place, *words)
+        assert said in found[1] + found[2], found
+        assert own.exists() == (place == own)
 
 
 @pytest.mark.parametrize("seed", range(4))
