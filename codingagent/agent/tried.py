@@ -94,7 +94,7 @@ class Tried(Struct, frozen=True):
             return entries.CandidateEnded(number, outcome, self.state, "", "", "", False, at)
         check, records = session.checked, [record for _, record in self.outcomes()]
         found = [record.event for record in records]
-        outcome, said = "unchecked", "no check ran"
+        outcome, said = "unchecked", "check did not end" if check else "no check ran"
         if isinstance(check, events.CommandRan):
             names = check_outcome.failures_in(check).names
             said = f"check FAILS {plain_text.some(names, check_outcome.NAMED)}".rstrip()

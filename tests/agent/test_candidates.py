@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -245,16 +246,18 @@ def test_a_command_that_never_ends_is_ended_and_the_other_one_goes_on(live: Live
 
 
 @pytest.mark.parametrize("decision", ["yes", "no"])
-def test_a_protected_file_that_a_command_made_is_asked_about_in_the_copy_and_here(
-    live: LiveSession, decision: Decision
+@pytest.mark.parametrize("way", ["FILES_CHANGED", "CREATE_FILE"])
+def test_a_protected_file_is_asked_about_in_the_copy_and_here(
+    live: LiveSession, way: str, decision: Decision
 ) -> None:
     """A yes to the copy's is none to the workspace's; without an answer neither goes on."""
     made = (
         "import os; os.makedirs('.github/workflows'); open('.github/workflows/a.yml', 'w').write('on: push')"
     )
     conversation, path = live.conversation, live.workspace / ".github/workflows/a.yml"
-    tried(live, create("sum.txt", "3") + command(f'python3 -c "{made}"'))
-    assert "asks you: FILES_CHANGED .github/workflows/a.yml" in conversation.trials.named(1).state
+    by_file = create(".github/workflows/a.yml", "on: push")
+    tried(live, create("sum.txt", "3") + (by_file if way[0] == "C" else command(f'python3 -c "{made}"')))
+    assert f"asks you: {way} .github/workflows/a.yml" in conversation.trials.named(1).state
     yes = replace(conversation.context.person, ask=lambda _: Answer("yes"))
     with factory.session_in(live.home, conversation.session, Settings(check=CHECK), yes) as work:
         work.conversation.try_candidates([1])
@@ -328,7 +331,8 @@ def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: Liv
     chance, before, workspace = random.Random(seed), files(live), live.workspace
     journal = live.home.sessions.journal_path(live.session_id)
     many = "".join(create(f"many/{number}.txt", f"{number}") for number in range(60))
-    answer = tmp_path / "answer.txt"
+    answer, red = tmp_path / "answer.txt", tmp_path / "red.txt"
+    red.write_text(many + RED, "utf-8")
     answer.write_text(many + command("echo ran >> log") + GREEN, "utf-8")
     live.work.close()
     copy = journal.parent / "candidates/1/home"
@@ -336,13 +340,17 @@ def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: Liv
     begun = lines_of(journal)
 
     def has_come(lines: int) -> bool:
-        return lines_of(own) >= begun + lines if lines and own.exists() else lines_of(journal) > begun
+        if lines:
+            return own.exists() and lines_of(own) >= begun + lines
+        return lines_of(journal) > begun  # its copy is made
 
-    kill_when(
-        live.home.root, ("try", str(answer)), partial(has_come, chance.randrange(140)), chance.random() / 20
-    )
-    while (found := command_line_here(live.home.root, "try"))[0] or "interrupted before" in found[1]:
-        assert found[2] == ""
+    answers = [str(each) for each in (answer, red)[: 1 + seed % 2]]  # side by side, if there are two
+    come = partial(has_come, chance.choice((0, 1, 120 + chance.randrange(12), chance.randrange(130))))
+    kill_when(live.home.root, ("try", *answers), come, chance.random() / 20)
+    found = command_line_here(live.home.root, "try")
+    assert (found[0], found[2]) == (0, "")
+    # A check that was hit is not run again.
+    assert re.search("candidate 1: check (green|did not end)", found[1]), found
     assert files(live) == before
     log = copy / "workspace/log"
     assert (log.read_text("utf-8") if log.exists() else "") in ("", "ran\n")

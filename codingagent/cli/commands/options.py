@@ -137,7 +137,7 @@ class SessionOptions(Struct, frozen=True):
                 raise UsageError(f"{name} needs --reply-with")
             return
         others = {"--no-wait": self.no_wait, "--once": self.once, "--clipboard": self.clipboard}
-        others |= {"--chats": self.chats, "--try": self.try_first}
+        others |= {"--chats": bool(self.chats), "--try": self.try_first}
         for name, is_given in others.items():
             if is_given:
                 raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
