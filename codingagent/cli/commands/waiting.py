@@ -328,10 +328,8 @@ class Entered(Struct):
             case "/check":
                 self._shared.name_check(rest)
             case "/chats":
-                count, _, auto = rest.partition(" ")
-                if not count.isdecimal() or auto not in ("", "--auto"):
-                    raise UsageError(f"/chats {rest}: give a number, with or without --auto; 0: no trials")
-                requests.name_chats(int(count), takes_green=bool(auto))
+                count, takes_green = _trials_in(rest)
+                requests.name_chats(count, takes_green=takes_green)
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
@@ -442,6 +440,14 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     # One that is as like as this is probably misspelt; a longer line is a sentence.
     is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=0.75)
     return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
+
+
+def _trials_in(text: str) -> tuple[int, bool]:
+    """Return how many answers are tried, and whether the green one is taken by itself."""
+    count, _, auto = text.partition(" ")
+    if not count.isdecimal() or auto not in ("", "--auto"):
+        raise UsageError(f"/chats {text}: give a number, with or without --auto; 0: no trials")
+    return int(count), bool(auto)
 
 
 def _kept(session: session_state.Session) -> Iterator[str]:
