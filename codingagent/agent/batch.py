@@ -11,12 +11,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from codingagent.agent import check, executor, file_operations, protected
+from codingagent.agent import check, executor, file_operations, protected, tried
 from codingagent.agent.context import Context, OperationRequest, subject_of
 from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check
-from codingagent.errors import ApprovalError, OperationError, UsageError
+from codingagent.errors import ApprovalError, OperationError, UsageError, WorkError
 from codingagent.model import check_outcome, events, paths, patterns, plain_text, results, session_state
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
@@ -115,6 +115,42 @@ class Execution:
             self.context.workspace.check_root()
             self._perform(index, items)
             told()
+        self._settle()
+
+    def adopt(self, candidate: tried.Tried) -> None:
+        """Make the changes of a candidate, and record what came of its operations: nothing is run again.
+
+        ApprovalError as `perform`; WorkError, with nothing changed, if no checkpoint can be taken. After a
+        kill, files that are as tried already are left alone.
+        """
+        workspace, store = self.context.workspace, self.checkpointer.lazy_store.needed()
+        workspace.check()
+        changes = store.changes(candidate.before, candidate.after) if candidate.before else ()
+        paths = [change.path for change in changes]
+        if paths and not self.session.checkpoints.began:
+            self.checkpointer.before(paths)
+            self.checkpointer.sync()
+        if paths and not self.session.checkpoints.parts:
+            if not (before := self.session.checkpoints.before):
+                raise WorkError(f"candidate {candidate.began.number} can't be taken without a checkpoint")
+            for left in store.restore(candidate.after, before, paths):
+                self.context.remark(f"not as it was tried: {left.told}")
+        taken = self.session.taken
+        assert taken is not None, "it was taken"
+        index, done = 0, len(self.session.results)
+        for started, ended in candidate.outcomes():
+            is_check = isinstance(ended, entries.CheckEnded)
+            if self.session.checked is None if is_check else index >= done:
+                if started is not None:
+                    self.log.record(replace(started, index=index, at=taken.at))
+                at = {} if is_check else {"index": index}
+                self.log.record(replace(ended, at=now(), **at))
+            index += not is_check
+        workspace.check()
+        self._settle()
+
+    def _settle(self) -> None:
+        """End the work of a turn: the check, the checkpoint, and the question about protected files."""
         if not self.session.protected_found:
             if not any(isinstance(event, events.Finished) for event in self.session.results):
                 self.check.run(ends=False)
@@ -317,7 +353,8 @@ class Execution:
                 for event in self.session.results
             )
             notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
-        notes, facts = parted(notes)
+        # Those of a candidate have it said already.
+        notes, facts = parted((*dict.fromkeys(notes),))
         changed = changed[: entries.CHANGED_LIMIT]
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, changed, facts))
 

@@ -7,16 +7,17 @@ journal, so that `recover` can continue from any instant.
 import contextlib
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent import batch, executor, spelling
+from codingagent.agent import batch, candidates, executor, spelling
 from codingagent.agent.answers import NO_TEXT, AnswerReader, Objection, ReadAnswer, Recipients
 from codingagent.agent.context import Context, OperationRequest, Plan, bare_context, subject_of
 from codingagent.agent.requests import Requests
+from codingagent.agent.tried import folder_of, tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import approval, check_outcome, documents, notices, observations, results
@@ -26,7 +27,7 @@ from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
-from codingagent.storage import homes
+from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.mailbox import is_bare
 from codingagent.workspace import programs, workspace
@@ -58,13 +59,16 @@ class Rehearsed(Struct, frozen=True):
 class Conversation:
     """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
-    def __init__(self, requests: Requests, home: homes.Home, *, is_named: bool) -> None:
+    def __init__(
+        self, requests: Requests, home: homes.Home, trials: candidates.Trials, *, is_named: bool
+    ) -> None:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
         self._home = home
         self._mailbox = home.mailbox
         self._recipients = Recipients(home, is_named)
+        self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)
         self.check = self._execution.check
@@ -128,6 +132,9 @@ class Conversation:
         if objection is not None:
             self._reject(name, objection)
             return True
+        if self.session.chats is not None and not (accept or self.session.is_asking):
+            self._begin_trial(name, data, (answer.reply.header and answer.reply.header.sequence) or 0)
+            return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
@@ -143,9 +150,74 @@ class Conversation:
         """Execute a call of a tool as an answer; ApprovalError if nobody answers its question."""
         answer = self._reader.read(data)
         assert answer is not None, "it is JSON"
-        kept = self._mailbox.keep(data, self.session.session_id, self.session.sequence)
+        # Lost with the power, it counts as unread: nothing of it runs again.
+        where = self.session.session_id, self.session.sequence, ".json"
+        kept = self._mailbox.keep(data, *where, is_synced=False)
         self._begin(kept, answer)
         self._execute(answer.reply)
+
+    def _begin_trial(self, name: str, data: bytes, said: int) -> None:
+        """Keep an answer as a candidate, for `finish_trials`; try one to a candidate's own request now."""
+        own = [number for number, _ in self.session.trials if self.trials.named(number).awaits(said)]
+        if len(own) > 1:
+            names, file = " and ".join(map(str, own)), programs.quoted_path(self._mailbox.rejected / name)
+            reason = f"the chats of candidates {names} all wait with an answer to request {said}"
+            self._reject(name, Objection(reason, f"say whose it is: codingagent try --after N {file}"))
+        elif own:
+            self.trials.give(own[0], data)
+            self._mailbox.remove(name)
+            self.try_candidates(own)
+        else:
+            self.trials.begin(data, name)
+
+    def try_candidates(self, numbers: Sequence[int]) -> None:
+        """Execute candidates in copies; take the only green one of all if the person said so."""
+        self.check.end()
+        self.trials.run(numbers)
+        chats, every = self.session.chats, self.session.trials
+        green = [number for number, ended in every if ended and ended.outcome == "green"]
+        if chats is None or len(every) < chats.count or not all(ended for _, ended in every):
+            return
+        why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
+        try:
+            if chats.takes_green and len(green) == 1:
+                self.take_candidate(green[0])
+                return
+        except UsageError as fault:
+            why = str(fault)
+        self.context.remark(why)
+
+    def finish_trials(self, *, after_kill: bool = False) -> bool:
+        """Try what waits for it, `after_kill` also what that interrupted; return whether there was any."""
+        every = self.session.trials if self.session.is_awaiting_answer else []
+        if not after_kill and all(ended for _, ended in every):
+            return False
+        begun = [number for number, ended in every if not ended or self.trials.named(number).is_interrupted]
+        if begun:
+            self.try_candidates(begun)
+        return bool(begun)
+
+    def take_candidate(self, number: int) -> None:
+        """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
+        self.check.end()
+        one = self.trials.takeable(number)
+        began, count = one.began, 0 if one.session is None else len(one.session.ends)
+        taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
+        self._log.record(taken)
+        self._log.sync()
+        self._adopt(taken)
+
+    def _adopt(self, taken: AnswerTaken) -> None:
+        """Do what is left of the taking of a candidate."""
+        one = tried(self._home, self.session, taken.candidate)
+        try:
+            self._execution.adopt(one)
+        except ApprovalError:
+            self._home.sessions.mend_document(self.session)
+            raise
+        ended = [each for each in one.records if isinstance(each, TurnEnded)][-1]
+        self._execution.end(taken.sequence, ended.notes, ended.cut)
+        self.write_due()
 
     def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
         """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
@@ -254,6 +326,7 @@ class Conversation:
         self.requests.write()
         if self.session.is_complete:
             self.context.checkpointer.sync()
+            atomic_write.remove_folder(folder_of(self._home, self.session.session_id))
 
     def answer(self, name: str | None, answer: approval.Answer) -> None:
         """Answer the pending question, as `Execution.answer`; `recover` then continues."""
@@ -273,8 +346,11 @@ class Conversation:
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
-            self._execution.after_kill()
-            self._execute(self._read_again())
+            if self.session.taken is not None and self.session.taken.candidate:
+                self._adopt(self.session.taken)
+            else:
+                self._execution.after_kill()
+                self._execute(self._read_again())
         else:
             self.write_due()
 

@@ -16,7 +16,7 @@ from codingagent.agent.secrecy import Secrecy, VaultFile
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model import notices, session_fold
-from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
@@ -69,11 +69,16 @@ def open_workspace(
     place: WorkLayout, settings: Settings, folders: tuple[Path, ...] = ()
 ) -> Iterator[Resources]:
     """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
-    git = partial(git_for, place.root)
-    policy = select_sandbox.policy_of(settings, place.root)
+    git, root = partial(git_for, place.root), place.original or place.root
+    policy = select_sandbox.policy_of(settings, root)
     if policy.filesystem.approval_required:
-        policy = with_named(policy, git_programs.named_by_git(place.root, git()))
-    sandbox = select_sandbox.choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
+        policy = with_named(policy, git_programs.named_by_git(root, git()))
+    sandbox = select_sandbox.choose_sandbox(settings, policy, root, place.hidden, place.temporary)
+    if place.original is not None:
+        if not isinstance(sandbox, bubblewrap.Bubblewrap):
+            raise UsageError(bubblewrap.NO_TRIALS)
+        layer = place.root.parent.parent / "layer"
+        sandbox = replace(sandbox, copy=place.root, beside=place.beside, layer=layer)
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:
@@ -99,9 +104,29 @@ class OpenSession:
     @cached_property
     def conversation(self) -> "Conversation":
         """Take answers, execute them, and write the next requests."""
+        from codingagent.agent.candidates import Trials
         from codingagent.agent.conversation import Conversation
 
-        return Conversation(self.requests, self._home, is_named=self._is_named)
+        trials = Trials(self.context, self._home, self._in_copy)
+        return Conversation(self.requests, self._home, trials, is_named=self._is_named)
+
+    def _in_copy(
+        self,
+        home: Home,
+        session: Session,
+        place: WorkLayout,
+        person: Person,
+        began: Callable[[Runner], object],
+    ) -> None:
+        """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
+        from codingagent.agent.tried import ANSWER
+
+        show = person.record
+        own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
+        with session_in(home, session, self.context.settings, own, place=place) as work:
+            began(work.context.runner)
+            work.conversation.recover()
+            work.conversation.take(ANSWER, accept=True)
 
     @property
     def is_checking(self) -> bool:
@@ -120,9 +145,15 @@ class OpenSession:
 
 @contextlib.contextmanager
 def session_in(
-    home: Home, session: Session, settings: Settings, person: Person, *, is_named: bool = True
+    home: Home,
+    session: Session,
+    settings: Settings,
+    person: Person,
+    place: WorkLayout | None = None,
+    *,
+    is_named: bool = True,
 ) -> Iterator[OpenSession]:
-    """Yield a session at work; close it at the end.
+    """Yield a session at work, in a copy of its workspace if `place` is one; close it at the end.
 
     If `is_named`, by the person, answers that name no other session are its own.
     """
@@ -130,8 +161,9 @@ def session_in(
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         text = f"the session file was damaged: kept as {aside}, rebuilt from the journal"
         person.show(notices.Remark(text))
-    check_workspace(home, session)
-    place = place_of(home, session)
+    if place is None:
+        check_workspace(home, session)
+        place = place_of(home, session)
     with contextlib.ExitStack() as stack:
         folders = (home.root, home.mailbox.outbox)
         resources = stack.enter_context(open_workspace(place, settings, folders))

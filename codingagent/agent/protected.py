@@ -66,9 +66,14 @@ class Protection:
                 said.append(plain_text.Note("", again))
         return tuple(said)
 
+    @property
+    def _is_candidate(self) -> bool:
+        """Whether the turn takes what was tried in a copy: what was approved there was not for here."""
+        return bool((taken := self._log.session.taken) and taken.candidate)
+
     def _has_commands(self) -> bool:
         # An interrupted operation on files has changed no others.
-        return any(
+        return self._is_candidate or any(
             isinstance(event, events.CommandRan)
             or (isinstance(event, events.Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
             for event in (*self._log.session.results, self._log.session.checked)
@@ -78,7 +83,8 @@ class Protection:
         """Find protected files that were changed unasked, and journal them."""
         changed, session, workspace = self.changes(), self._log.session, self._context.workspace
         # A file operation was approved beforehand; a command may have changed its file again.
-        made = {each.place: each.after for start in session.written for each in start.changes}
+        written = () if self._is_candidate else session.written
+        made = {each.place: each.after for start in written for each in start.changes}
         found: list[ProtectedChange] = []
         for path, ask in self._asks(changed).items():
             if session.agreed.issuperset(ask.grants):

@@ -24,7 +24,7 @@ from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.session_state import Phase, Said, Session, no_request_waits
 from codingagent.model.settings import chats, pasted
 from codingagent.policy.rules import advice
-from codingagent.process import memory
+from codingagent.process import bubblewrap, memory
 from codingagent.prompt import file_contents, file_list, render, tokens
 from codingagent.prompt.file_contents import FileView
 from codingagent.storage import atomic_write, homes, lock
@@ -121,6 +121,12 @@ class Requests:
         """Use another check from now on, or none if empty; `write` then tells the model."""
         if command != self.session.check:
             self.log.record(entries.CheckNamed(command, now()))
+
+    def name_chats(self, count: int, *, takes_green: bool) -> None:
+        """Have so many answers to each request tried before one is taken; 0: the first is executed."""
+        if count and self.context.sandbox.tier == "none":
+            raise UsageError(bubblewrap.NO_TRIALS)
+        self.log.record(entries.ChatsNamed(count, takes_green, now()))
 
     def announce(self, *, watched: bool) -> None:
         """Tell what to do now, and whether the inbox is watched; write a request that is gone."""

@@ -49,6 +49,11 @@ class WorkLayout(Struct, frozen=True):
     temporary: Path
     """What sandboxed commands see as /tmp."""
     store: Path | None
+    """It holds checkpoints."""
+    original: Path | None = None
+    """The workspace that `root` is a copy of, and under whose path commands see it."""
+    beside: tuple[Path, ...] = ()
+    """Folders of the original that the copy lacks, and that commands see in it."""
 
 
 def place_of(home: homes.Home, session: session_state.Session) -> WorkLayout:

@@ -170,6 +170,21 @@ class Store:
                     retried(other.unlink)
         return str(made[-1])
 
+    def copy_to(self, path: Path, root: Path, commit: str) -> None:
+        """Make a store for a copy of a commit's files, which are at `root`; the two share all content."""
+        new = Store(path, root, self.own_git)
+        with disk_errors(f"the checkpoints in {path} can't be kept"):
+            (path / "refs/heads").mkdir(parents=True)
+            (path / "objects").symlink_to(self.path / "objects")
+            (path / _BRANCH).write_text(f"{commit}\n", "ascii")
+            shutil.copyfile(self.index(commit), new.index(commit))
+        new.prepare()
+        at = time.time()
+        # The copies have other inodes: git compares their content once, which is faster than we are.
+        new._make_index(commit, commit, {("update-index", "-q", "--refresh"): {}})
+        # Of a file that was saved this second, the next change may have the same time and size.
+        os.utime(new.index(commit), (at, at))
+
     # --- git -----------------------------------------------------------------------------------
     def keep(self, data: bytes) -> str:
         """Keep content that a checkpoint will name, without git, as in gitformat-loose(5); return its id."""

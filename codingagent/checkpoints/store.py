@@ -254,6 +254,10 @@ class Checkpoints(Reader):
                     dirfd.retried(partial(os.rename, git, aside))
         return left
 
+    def copy_to(self, path: Path, root: Path, commit: str) -> None:
+        """Make a store for a copy of the latest checkpoint's files at `root`; it shares the content."""
+        self._store.copy_to(path, root, commit)
+
     def states(self, paths: Iterable[str]) -> dict[str, State | None]:
         """Return what is at some paths now; of what can't be read, a state that no checkpoint has."""
         found: dict[str, State | None] = {}

@@ -202,6 +202,9 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
                 say("stopped; Ctrl-C again leaves")
                 work.go_on()
             continue
+        # Answers that came together are tried together.
+        if not any_left and work.doing(work.conversation.finish_trials):
+            continue
         if work.conversation.check.has_ended:
             # To an answer that is on its way it comes too late.
             work.conversation.tell_check(is_told=not any_left)
@@ -241,6 +244,8 @@ def take_present(work: "SharedSession", inbox: Inbox, say: Callable[[str], None]
         if file is not None:
             _take(work, inbox, file)
             waited = 0.0
+        elif not any_left and work.doing(work.conversation.finish_trials):
+            continue
         elif any_left and waited < (limit_s := max(limit_s, _REST_S * 2 * inbox.rests)):
             if not waited:
                 # Time that must pass anyway.

@@ -176,10 +176,12 @@ class Lines(Screen):
     told: Kinds = (
         *(entries.InboxFound, entries.RequestWritten, entries.AnswerTaken, entries.AnswerSetAside),
         *(entries.OperationEnded, entries.CheckEnded, entries.TurnEnded, entries.GrantsRevoked),
-        *(entries.ProtectedSettled, entries.UndoEnded),
+        *(entries.ProtectedSettled, entries.UndoEnded, entries.ChatsNamed),
+        entries.CandidateEnded,
     )
     told_elsewhere: Kinds = (
         *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),
+        entries.CandidateBegan,
         *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade, entries.HookChanged),
     )
     _look = layout.PIPE

@@ -166,6 +166,7 @@ class SharedSession:
         """Finish what a kill, an interrupt or another process left unfinished, up to the next request."""
         if not self.conversation.session.is_complete:
             self.doing(self.conversation.recover)
+            self.doing(lambda: self.conversation.finish_trials(after_kill=True))
 
     def doing(self, step: Callable[[], _T]) -> _T | None:
         """Return what a step of this session returns; None if another process answered its question."""

@@ -188,6 +188,49 @@ class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
     """What the person left out of it when they reviewed it: indexes of its items."""
     lacks_guide: bool = False
     """It shows that its chat does not keep the guide, or an older one."""
+    candidate: int = 0
+    """Which candidate it is: its changes are made as they were tried, and nothing is run; 0: none."""
+
+
+class CandidateBegan(Tagged, frozen=True, tag="candidate_began"):
+    """An answer to the waiting request, kept as AnswerTaken tells, is tried in `candidates/NUMBER`."""
+
+    number: int
+    sequence: int
+    name: str
+    digest: str
+    at: str
+
+
+TrialOutcome = Literal["green", "red", "unchecked", "asks", "refused"]
+
+
+class CandidateEnded(Tagged, frozen=True, tag="candidate_ended"):
+    """What came of a candidate so far; one that asks, or whose chat answers again, has several."""
+
+    number: int
+    outcome: TrialOutcome
+    told: str
+    """What is to be compared, in a line."""
+    words: str
+    """The model's own last ones."""
+    before: str
+    after: str
+    """The checkpoints of its copy; empty: nothing was changed."""
+    waits: bool
+    """Its own chat can answer a next request."""
+    at: str
+
+
+class ChatsNamed(Tagged, frozen=True, tag="chats_named"):
+    """So many answers to each request are tried before one is taken; 0: the first one is executed.
+
+    With `takes_green`, one whose check succeeds is taken by itself if it is the only one.
+    """
+
+    count: int
+    takes_green: bool
+    at: str
 
 
 class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):
@@ -416,10 +459,11 @@ class SessionRenamed(Tagged, frozen=True, tag="session_renamed"):
 
 _OfSession = SessionStarted | RunStarted | SessionReopened | SessionClosed | SessionRenamed
 _OfRequest = InboxFound | RequestWritten | PersonSaid | RefreshAsked | CheckNamed
+_OfTrials = CandidateBegan | CandidateEnded | ChatsNamed
 _OfAnswer = AnswerTaken | AnswerSetAside | OperationStarted | OperationEnded | CheckEnded | TurnEnded
 _OfApproval = ApprovalAsked | ApprovalAnswered | GrantsRevoked | ProtectedFound | ProtectedSettled
 _OfFiles = CheckpointTaken | UndoBegan | UndoEnded | CommitMade | HookChanged
-Record = _OfSession | _OfRequest | _OfAnswer | _OfApproval | _OfFiles
+Record = _OfSession | _OfRequest | _OfTrials | _OfAnswer | _OfApproval | _OfFiles
 
 
 def encode_record(record: Record) -> bytes:

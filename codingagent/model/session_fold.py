@@ -42,6 +42,8 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # The waiting request tells of the old check.
     entries.CheckNamed: _REWRITTEN,
     entries.AnswerTaken: {_AWAITING: _EXECUTING},
+    entries.CandidateBegan: {_AWAITING: _AWAITING},
+    entries.CandidateEnded: {_AWAITING: _AWAITING},
     # The check runs once before the first answer, and first of all before the first request.
     entries.OperationStarted: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
     entries.OperationEnded: _WORK,
@@ -409,6 +411,9 @@ _CHANGES: Mapping[type[entries.Record], Callable[[Session, Any], Changes]] = {
     entries.PersonSaid: _say,
     entries.RefreshAsked: _refresh,
     entries.CheckNamed: lambda _, record: {"check": record.command},
+    entries.CandidateBegan: lambda session, record: {"candidates": (*session.candidates, record)},
+    entries.CandidateEnded: lambda session, record: {"tried": {**session.tried, record.number: record}},
+    entries.ChatsNamed: lambda _, record: {"chats": record if record.count else None},
     entries.AnswerTaken: _take,
     entries.OperationStarted: _start,
     entries.OperationEnded: _end_operation,

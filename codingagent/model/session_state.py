@@ -198,8 +198,20 @@ class Session(Struct, frozen=True):
     terms: entries.SessionStarted = entries.SessionStarted("", "", "", "")
     is_taught: bool = True
     """The chat has seen the guide to the commands that edit."""
+    candidates: tuple[entries.CandidateBegan, ...] = ()
+    """The answers that are tried, to all requests."""
+    tried: Mapping[int, entries.CandidateEnded] = {}
+    """By number, what came of them last."""
+    chats: entries.ChatsNamed | None = None
+    """How many answers to each request are tried first, if any."""
     was_done: bool = False
     """Its task is done, and it was reopened for nothing but questions."""
+
+    @property
+    def trials(self) -> list[tuple[int, entries.CandidateEnded | None]]:
+        """The numbers of the candidates for the request that waits, and what came of each so far."""
+        numbers = (each.number for each in self.candidates if each.sequence == self.sequence)
+        return [(number, self.tried.get(number)) for number in numbers]
 
     @property
     def is_asking(self) -> bool:

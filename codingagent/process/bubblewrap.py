@@ -51,6 +51,9 @@ _TELLER = (
     " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
 )
 
+# Elsewhere a command could leave the copy.
+NO_TRIALS = "answers are tried only in the sandbox, which does not work here: see `codingagent doctor`"
+
 Variables = Mapping[str, str]
 NOTHING: Variables = MappingProxyType({})
 
@@ -122,6 +125,9 @@ class Bubblewrap(Struct, frozen=True):
     them, and nothing of `others`, homes below system folders. `repositories` are inside the workspace, and
     `.git` of them is read-only too. Of the tools' `data` is seen, too, and what the person said to show
     (real paths; True: it can be written). What is written to the data goes to `layer`, a folder of ours.
+
+    With a `copy`, commands see that in place of the workspace, which they do not see. `beside` are then the
+    workspace's own folders that the copy lacks: shown in it, and what is written there goes to the layer.
     """
 
     program: str
@@ -138,6 +144,8 @@ class Bubblewrap(Struct, frozen=True):
     shown: Mapping[Path, bool] = {}
     layer: Path | None = None
     layer_bytes: int = LAYER_BYTES
+    copy: Path | None = None
+    beside: tuple[Path, ...] = ()
     tier: str = "bwrap"
     _look: folders.CredentialSearch = field(default_factory=folders.CredentialSearch)
 
@@ -165,6 +173,8 @@ class Bubblewrap(Struct, frozen=True):
     def confine(self, line: str, variables: Variables, folder: str, added: Variables = NOTHING) -> Confined:
         """Return the bwrap command line for a shell line, with untrusted `added` set inside only; OSError."""
         mounts = self._mounts()
+        if self.copy is not None:
+            folder = os.fspath(self.workspace / Path(folder).relative_to(self.copy))
         head, handles = self._head(folder, _GATE)
         for name, value in added.items():
             head += ["--setenv", name, value]
@@ -261,6 +271,8 @@ class Bubblewrap(Struct, frozen=True):
             size = _MEMORY_BYTES
             mounts += [Mount("empty", self.home, is_read_only=False, mode=0o700, size=size)]
         mounts += sorted(self._tool_mounts(), key=lambda mount: mount.target.parts)
+        if self.copy is not None:
+            return [*mounts, *self._copied(self.copy)]
         code = own_code_in(root)
         mounts += [Mount("bind", root, root, file_id(root), is_read_only=False)]
         for around in code.around:  # a folder that something is mounted on keeps its name
@@ -278,6 +290,18 @@ class Bubblewrap(Struct, frozen=True):
         # A folder inside a covered one is covered with it and has no mount point left.
         empty += [each for each in sorted(inside) if not inside.intersection(each.parents)]
         return mounts + [Mount("empty", each, identity=file_id(each)) for each in empty]
+
+    def _copied(self, copy: Path) -> Iterator[Mount]:
+        """Yield the mounts of a copy at the workspace's path; what commands do there stays in it."""
+        root = self.workspace
+        yield Mount("bind", root, copy, file_id(copy), is_read_only=False)
+        for folder in self.beside:
+            yield Mount("layer", folder, folder, file_id(folder), stored=_stored(folder), is_optional=True)
+        nested = (each.place() for each in self.repositories)
+        for git in dict.fromkeys((*folders.git_folders(root), *nested)):
+            yield Mount("bind", git, git, file_id(git))
+        for each in folders.files_of_secrets(copy, set()) if self.masks_secrets else ():
+            yield Mount("empty", root / each.relative_to(copy), identity=file_id(each))
 
     def _tool_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of tools, their data, and what the person shows, with what is hidden there."""

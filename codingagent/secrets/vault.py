@@ -234,6 +234,13 @@ class Vault:
             entry.is_allowed = bool(path) and kind != _NAMED and self.wishes.allows(path)
         return entry
 
+    def join(self, other: "Vault") -> None:
+        """Know what another vault of the session hides, by its names."""
+        for name, entry in other.by_name.items() if self.hides else ():
+            if name not in self.by_name:
+                self._add(entry)
+                self.is_changed = True
+
     def obey(self, wishes: Wishes) -> None:
         self.wishes = wishes
         for line in "\n".join(wishes.hide).split("\n"):

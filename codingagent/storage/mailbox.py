@@ -126,16 +126,18 @@ class Mailbox:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
         return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
-    def keep(self, data: bytes, session_id: str, sequence: int) -> str:
-        """Write a program's answer to `processed/` at once; return its name.
-
-        Lost with the power, it counts as unread: nothing of it runs again.
-        """
-        name = f"{_stem(session_id, sequence)}.json"
+    def keep(self, data: bytes, session_id: str, sequence: int, end: str, *, is_synced: bool = True) -> str:
+        """Write an answer that was not in the inbox to `processed/`; return its name, which ends in `end`."""
+        name = f"{_stem(session_id, sequence)}{end}"
         with disk_errors(f"{self.processed} can't be made"):
             self.processed.mkdir(exist_ok=True)
-        atomic_write.write_whole(self.processed / name, data, is_synced=False)
+        atomic_write.write_whole(self.processed / name, data, is_synced=is_synced)
         return name
+
+    def remove(self, name: str) -> None:
+        """Remove a file from the inbox that is kept elsewhere."""
+        with disk_errors(f"{name} can't be removed from the inbox"):
+            retried(lambda: (self.inbox / name).unlink(missing_ok=True))
 
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""
@@ -172,8 +174,7 @@ class Mailbox:
         atomic_write.write_whole(part, data)
         name = self._move(part, self.inbox, stem, ".zip")
         for each in names:
-            with disk_errors(f"{each} can't be removed from the inbox"):
-                (self.inbox / each).unlink()
+            self.remove(each)
         return name
 
     def bring_back(self, path: Path) -> str:

@@ -7,6 +7,7 @@ import statistics
 import sys
 
 from tests.benchmarks import (
+    best,
     choosing,
     history,
     large,
@@ -34,6 +35,7 @@ _ROOMS = (
     history,
     turns,
     large,
+    best,
     megabyte,
     reading,
     safety,

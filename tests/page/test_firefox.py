@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.page.browsing import TASK, answer, served
 from tests.page.firefox import CONTROL, firefox
+from tests.sandboxes import needs_bwrap
 
 DROP = """const transfer = new DataTransfer();
     transfer.items.add(new File([arguments[1]], arguments[0]));
@@ -33,3 +34,23 @@ def test_the_loop_in_firefox(project: Path, tmp_path: Path) -> None:
         tab.press("Undo this turn")
         tab.until("document.querySelector('li.undone')")
         assert "SECONDS" not in (project / "durations/text.py").read_text()
+
+
+def test_the_better_of_two_answers_in_firefox(project: Path, tmp_path: Path) -> None:
+    needs_bwrap()
+    with firefox(tmp_path / "profile") as tab, served(project) as found:
+        tab.open(found.address)
+        tab.fill("//textarea[@id='task']", TASK)
+        tab.click("//summary[contains(., 'several chats')]")
+        tab.fill("//input[@id='chats']", "2")
+        tab.press("Write the first request")
+        tab.until_shown("Send request 1")
+        for text in ("one", "two"):
+            body = f'[CREATE_FILE path="a.txt"]\n{text}\n[/CREATE_FILE]'
+            tab.run(DROP, f"{text}.txt", answer(found, 1, body))
+        tab.click("//summary[contains(., 'From 1 to 2')]")
+        tab.until("document.querySelector('#diff-try-1-2 .added')")
+        assert not (project / "a.txt").exists()
+        tab.press("Take 2")
+        tab.until_shown("Send request 2")
+        assert (project / "a.txt").read_text() == "two\n"

@@ -68,6 +68,57 @@ def look(request: pytest.FixtureRequest) -> Look:
     return look
 
 
+def test_answers_of_three_chats_are_tried_and_compared(page: Page, project: Path, look: Look) -> None:
+    """One is red, one green, one asks; the workspace is left alone until one is taken."""
+    needs_bwrap()
+    new = '[CREATE_FILE path="{}"]\n{}\n[/CREATE_FILE]\n'
+    button, candidate = page.get_by_role, page.locator
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill("x")
+        page.get_by_label("The command that checks").fill("grep -q good a.txt")
+        page.get_by_text("Send it to several chats").click()
+        page.get_by_label("So many answers").fill("3")
+        button("button", name="Write the first request").click()
+        _has_request(page, 1)
+        paste(page, answer(found, 1, new.format("a.txt", "bad") + "[MESSAGE]\nI *try*.\n[/MESSAGE]"))
+        expect(candidate("#candidate-1")).to_contain_text("check FAILS")
+        paste(page, answer(found, 1, new.format("a.txt", "good")))
+        expect(candidate("#candidate-2")).to_contain_text("check green")
+        paste(page, answer(found, 1, "[RUN_COMMAND]\nrm -rf durations\n[/RUN_COMMAND]"))
+        expect(candidate("#candidate-3")).to_contain_text("asks you: RUN_COMMAND rm -rf durations")
+        look(page, "candidates")
+        assert not (project / "a.txt").exists()
+        page.get_by_text("From 1 to 2").click()
+        expect(candidate("#diff-try-1-2")).to_contain_text("good")
+        candidate("#candidate-1").get_by_text("Its own words").click()
+        expect(candidate("#candidate-1 .words")).to_have_text("I *try*.")
+        button("button", name="Say yes to all that 3").click()
+        expect(candidate("#candidate-3")).to_contain_text("check FAILS")
+        assert (project / "durations").is_dir(), "the yes is to its copy"
+        candidate("#candidate-1").get_by_text("Go on with its chat").click()
+        candidate("#candidate-1").get_by_text("Copy its next request").click()
+        expect(page.get_by_text("Copied: paste it into the chat of answer 1")).to_be_visible()
+        assert "[FAILED] CHECK: Ran" in page.evaluate("navigator.clipboard.readText()")
+        candidate("#next-1").fill(answer(found, 2, new.format("a.txt", "good, too")))
+        button("button", name="Try it").first.click()
+        expect(candidate("#candidate-1")).to_contain_text("check green")
+        button("button", name="Take 1").click()
+        _has_request(page, 2)
+        assert (project / "a.txt").read_text("utf-8") == "good, too\n"
+        button("button", name="Undo this turn").click()
+        expect(page.locator("li.undone")).to_be_visible()
+        assert not (project / "a.txt").exists()
+        page.get_by_text("More", exact=True).click()
+        page.get_by_label("Answers that are tried").fill("1")
+        page.get_by_label("take the only green one").check()
+        button("button", name="Change that").click()
+        expect(page.get_by_label("Answers that are tried")).to_have_attribute("value", "1")
+        paste(page, answer(found, 2, new.format("a.txt", "good")))
+        _has_request(page, 3)
+        assert (project / "a.txt").read_text("utf-8") == "good\n"
+
+
 def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> None:
     """First by keyboard alone; axe-core finds no violation in a view, which fits 400 to 1,600 pixels."""
     hook = project / ".git" / "hooks" / "pre-commit"

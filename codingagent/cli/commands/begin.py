@@ -14,7 +14,7 @@ from codingagent.agent import factory
 from codingagent.cli import command_table, output, plain_output, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
-from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, SessionOptions, with_options
+from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, TRIALS, SessionOptions, with_options
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import observations
 from codingagent.model.journal_entries import Attached, Wants
@@ -30,7 +30,9 @@ _RECORDED_SESSION = "00000000"
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
-@with_options(f"{TASK} worktree {CONTEXT} check {REPLY} protocol guide {RULES} accept_formats yes diff")
+@with_options(
+    f"{TASK} worktree {CONTEXT} check {TRIALS} {REPLY} protocol guide {RULES} accept_formats yes diff"
+)
 def _new(
     context: typer.Context, given: SessionOptions, words: options.TaskWords = None, json: options.Json = False
 ) -> None:
@@ -123,6 +125,7 @@ def _begin(
             shared.check_first(settings.check_first)
         screen.busy("looking through the workspace", count=screen.files_found)
         requests.write()
+        given.tell(requests)
         if given.no_wait:
             shared.announce_checked()
             return

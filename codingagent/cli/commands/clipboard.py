@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.agent.answers import save_answer
+from codingagent.agent.tried import named
 from codingagent.cli import command_table, layout, task_input
 from codingagent.cli.commands.common import home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, option
@@ -46,10 +47,14 @@ def _copy(
     session: WaitingSessionName = None,
     whole: Annotated[bool, option("whole")] = False,
     split: Annotated[int | None, option("split", min=SMALLEST_CHARACTERS)] = None,
+    candidate: Annotated[int | None, option("whose", min=1)] = None,
 ) -> None:
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
+    if candidate is not None:
+        own = named(home, state, candidate)
+        home, state = own.home, own.session or state
     if state.phase is not session_state.Phase.AWAITING_ANSWER:
         raise UsageError(session_state.no_request_waits(state))
     path = home.mailbox.outbox_path(state.session_id, state.sequence)

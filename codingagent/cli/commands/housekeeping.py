@@ -11,6 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from codingagent.agent.secrecy import vault_file_of
+from codingagent.agent.tried import folder_of
 from codingagent.cli import output, plain_output, stdio, tables, task_input
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, option
@@ -50,6 +51,7 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
             raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
         _record(home, state, SessionClosed(clock.now()))
+        atomic_write.remove_folder(folder_of(home, session))
         screen.remark(
             f"closed {told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
             f" delete {session}` deletes it"

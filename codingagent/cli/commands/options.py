@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from msgspec import Struct
@@ -15,6 +15,9 @@ from msgspec import Struct
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Protocol, is_run_id, is_session_id
 from codingagent.model.patterns import sections
+
+if TYPE_CHECKING:
+    from codingagent.agent.requests import Requests
 
 _TOLD = {
     key: (spec, meaning)
@@ -101,6 +104,9 @@ class SessionOptions(Struct, frozen=True):
     no_conventions: Annotated[bool, option("conventions")] = False
     guide: Annotated[_Text, option("guide", "whole installed")] = None
     check: Annotated[_Text, option("check")] = None
+    chats: Annotated[int | None, option("chats", min=0, max=20)] = None
+    try_first: Annotated[bool, option("try first")] = False
+    auto: Annotated[bool, option("auto")] = False
     clipboard: Annotated[bool, option("clipboard")] = False
     reply_with: Annotated[_Text, option("reply with")] = None
     reply_timeout: Annotated[float | None, option("timeout", min=1, max=86_400, callback=_seconds)] = None
@@ -131,12 +137,21 @@ class SessionOptions(Struct, frozen=True):
                 raise UsageError(f"{name} needs --reply-with")
             return
         others = {"--no-wait": self.no_wait, "--once": self.once, "--clipboard": self.clipboard}
+        others |= {"--chats": bool(self.chats), "--try": self.try_first}
         for name, is_given in others.items():
             if is_given:
                 raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
         if not self.reply_with.strip():
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
+
+    def tell(self, requests: "Requests") -> None:
+        """Change what the session keeps of these options; --try is --chats 1 --auto."""
+        if self.check is not None:
+            requests.name_check(self.check)
+        if self.try_first or self.auto or self.chats is not None:
+            count = int(self.try_first or self.auto) if self.chats is None else self.chats
+            requests.name_chats(count, takes_green=self.try_first or self.auto)
 
     @property
     def arguments(self) -> list[str]:
@@ -152,6 +167,7 @@ class SessionOptions(Struct, frozen=True):
 
 RULES = "policy sandbox network secrets"
 TASK = "file edit prompt workspace here"
+TRIALS = "chats try_first auto"
 CONTEXT = "no_wait attach tokens leave_out no_conventions"
 REPLY = "clipboard reply_with reply_timeout max_turns"
 

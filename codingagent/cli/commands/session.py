@@ -15,7 +15,7 @@ from codingagent.checkpoints.history import steps
 from codingagent.cli import stdio, task_input
 from codingagent.cli.commands import common, options
 from codingagent.cli.commands.common import home_of, latest_of, opened, settings_of
-from codingagent.cli.commands.options import REPLY, RULES, SessionOptions, with_options
+from codingagent.cli.commands.options import REPLY, RULES, TRIALS, SessionOptions, with_options
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, announce, locked
@@ -41,7 +41,7 @@ app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-@with_options(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
+@with_options(f"once accept dry_run skip unless_done check {TRIALS} {REPLY} {RULES} accept_formats yes diff")
 def _resume(
     context: typer.Context,
     given: SessionOptions,
@@ -135,8 +135,7 @@ def _go_on(
             is_asked = not (given.once or accept or given.reply_with) and screen.keyboard()
             if not is_asked or conversation.session.is_closed:
                 conversation.requests.reopen()
-        if given.check is not None:
-            conversation.requests.name_check(given.check)
+        given.tell(conversation.requests)
         shared.go_on()
         if accept is not None:
             if not accept.is_file():

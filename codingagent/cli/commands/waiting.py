@@ -38,7 +38,7 @@ _TOLD = sections(__file__)
 _COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
 _WORDS = table(_TOLD["command lines"])
-_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do", "/run")
+_NEED_VALUES = ("/attach", "/leave", "/check", "/chats", "/take", "/new", "/ask", "/do", "/run")
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for word in row.split()}
 _ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
@@ -327,6 +327,9 @@ class Entered(Struct):
                 amend.choose(self._home, session, words, requests.choice or (), self._screen)
             case "/check":
                 self._shared.name_check(rest)
+            case "/chats":
+                count, takes_green = _trials_in(rest)
+                requests.name_chats(count, takes_green=takes_green)
             case "/new":
                 given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
@@ -437,6 +440,14 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     # One that is as like as this is probably misspelt; a longer line is a sentence.
     is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=0.75)
     return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
+
+
+def _trials_in(text: str) -> tuple[int, bool]:
+    """Return how many answers are tried, and whether the green one is taken by itself."""
+    count, _, auto = text.partition(" ")
+    if not count.isdecimal() or auto not in ("", "--auto"):
+        raise UsageError(f"/chats {text}: give a number, with or without --auto; 0: no trials")
+    return int(count), bool(auto)
 
 
 def _kept(session: session_state.Session) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from codingagent.agent import answers, downloads, uncommitted
+from codingagent.agent import answers, downloads, tried, uncommitted
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
 from codingagent.checkpoints import checkpointer, undo
@@ -131,14 +131,18 @@ def chat_links(settings: Settings) -> list[tuple[str, str]]:
     return [(host, each) for host, each in found if host and each.startswith("https://")]
 
 
-def _number(query: Mapping[str, str], otherwise: int) -> int:
-    text = query.get("turn", "")
+def _number(query: Mapping[str, str], otherwise: int, name: str = "turn") -> int:
+    text = query.get(name, "")
     return int(text) if text.isdecimal() else otherwise
 
 
 def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
     """Return a request, whole or short, its answer, or what its commands printed: of the turn named."""
-    session, mailbox = home.sessions.load(session_id), home.mailbox
+    session = home.sessions.load(session_id)
+    if number := _number(query, 0, "candidate"):
+        own = tried.named(home, session, number)
+        home, session = own.home, own.session or session
+    mailbox = home.mailbox
     turn = _number(query, session.sequence)
     if "output" in query:
         records = map(secrecy_of(home.sessions.folder, session).hide_all, home.records(session_id))
@@ -161,9 +165,14 @@ def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
     return plain_text.on_screen(text) if "show" in query else text  # what is copied stays as it is
 
 
-def turn(home: Home, session_id: str, number: int) -> list[DiffView]:
-    """Return what a turn changed, or for 0 all since the last commit, by files, without the secrets in it."""
+def turn(home: Home, session_id: str, number: int, query: Mapping[str, str]) -> list[DiffView]:
+    """Return what a turn changed, or for 0 all since the last commit, by files, without the secrets in it.
+
+    If a query names two candidates, how they differ.
+    """
     session = home.sessions.load(session_id)
+    if new := _number(query, 0, "new"):
+        return files_of(tried.difference(home, session, _number(query, 0, "old"), new))
     with undo.history_of(home, session) as (checkpoints, found):
         steps = found if number else uncommitted.work_since_commit(home.records(session_id), bool).steps
         _, before, after, touched = undo.changed_in(checkpoints, steps, number or None)
@@ -216,7 +225,7 @@ class CheckTried(NamedTuple):
     is_green: bool = False
 
 
-async def tried(desk: PageState, check: str) -> CheckTried:
+async def check_tried(desk: PageState, check: str) -> CheckTried:
     """Run a check once, as it is run after changes."""
     if not check.strip():
         return CheckTried("type a command first")

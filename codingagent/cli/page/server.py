@@ -228,7 +228,7 @@ class Page:
     def _turn(self, request: Request) -> Response:
         home, session_id = self._named(request)
         turn = request.path_params["turn"]
-        found = queries.turn(home, session_id, turn)
+        found = queries.turn(home, session_id, turn, request.query_params)
         return self.html("turn.html", 200, id=session_id, turn=turn, files=found)
 
     def _file(self, request: Request) -> Response:
@@ -250,6 +250,8 @@ class Page:
         if name == "new":
             words.append(f"--guide={'installed' if form.get('guide') else 'whole'}")
         words += self._given(form)
+        if name == "new" and (count := form.get("chats", "").strip()):
+            words += [f"--chats={count}", *["--auto"] * ("auto" in form)]
         # The same process then waits for the answer, and for what the check says.
         worker = Worker((), lambda: self._wake(worker.session_id))
         await worker.begin(*words, "-", data=form.get("task", "").encode())
@@ -266,7 +268,7 @@ class Page:
             self._trying.cancel()
         if "stop" in form:
             return self.html("tried.html", told="stopped")
-        self._trying = asyncio.create_task(queries.tried(self.desk, form.get("check", "")))
+        self._trying = asyncio.create_task(queries.check_tried(self.desk, form.get("check", "")))
         return self.html("tried.html", begun=clock.now())
 
     async def _tried(self, _: Request) -> Response:
@@ -297,6 +299,8 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
+            if session.chats:
+                raise UsageError("it is tried whole, in a copy: tick all of it")
             await in_thread(queries.refuse_other, data, session)
             with queries.answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
@@ -352,11 +356,11 @@ class Page:
             case "drop":
                 self._reviewed.pop(session_id, None)
                 return self.said()
-            case "check":
+            case "check" | "chats":
                 if not (session.is_awaiting_answer or session.is_complete):
-                    raise UsageError("a turn is at work: change the check when it has ended")
-                check = f"--check={form.get('check', '').strip()}"
-                await worker.begin("resume", session_id, "--json", check, instead=True)
+                    raise UsageError("a turn is at work: change it when that has ended")
+                given = [f"--{action}={form.get(action, '').strip()}", *["--auto"] * ("auto" in form)]
+                await worker.begin("resume", session_id, "--json", *given, instead=True)
                 return self.said()
             case _:
                 if action == "undo" and not form.get("path"):

@@ -42,7 +42,7 @@ LOOK = Look(1_000_000, has_marks=True)
 _LEFT_OUT = (
     *(entries.SessionStarted, entries.InboxFound, entries.RequestWritten, entries.AnswerTaken),
     *(entries.OperationStarted, entries.CheckpointTaken, entries.UndoBegan, entries.ApprovalAsked),
-    entries.SessionRenamed,
+    *(entries.SessionRenamed, entries.CandidateBegan, entries.CandidateEnded),
 )
 _STATES = {
     Phase.AWAITING_ANSWER: "your turn",
@@ -203,6 +203,8 @@ class SessionView:
         self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
         self.request = self._request(home, records, secrecy) if self.session.is_awaiting_answer else None
+        waits = self.session.trials if self.request else []
+        self.candidates = [(number, secrecy.hide_all(ended) if ended else None) for number, ended in waits]
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
         self.remarks = [text for text in worker.remarks if not (self.request and _NUMBERED.match(text))]
@@ -286,7 +288,8 @@ def _left_out(lines: Sized) -> list[str]:
 
 def _marked(turns: list[Turn], found: Iterable[HistoryStep], late: set[int]) -> list[Turn]:
     """Mark which turns are undone, and how many an undo of each undoes; `late` have no checkpoints yet."""
-    parts = [step for step in found if step.sequence]
+    # The check before the first answer changed nothing.
+    parts = [step for step in found if step.sequence and step.before != step.after]
     changed = {turn.number: {*turn.changed} for turn in turns}
     # A turn of which some files are undone, or could not be, can still be undone.
     can_undo = {

@@ -179,6 +179,11 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             return ["refresh", session_id, "--json", *(f"--leave-out={each}" for each in left or [""])], None
         case "refresh" | "close":
             return [action, session_id, *(["--json"] if action == "refresh" else [])], None
+        case "take":
+            return ["take", "--json", "--", form.get("number", "")], None
+        case "try":  # what the chat of a candidate answers next, or a yes to what it asks
+            text = form.get("text", "").strip()
+            return ["try", f"--after={form.get('number')}", "--json", "-" if text else "--yes"], text.encode()
         case "allow" | "hide":
             return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
         case "commit":

@@ -252,7 +252,7 @@ const isField = (target) => target.closest?.("textarea, input:not([type=checkbox
 
 document.addEventListener("paste", (event) => {
   const isAnswer = event.clipboardData.getData("text/plain").includes(`[REPLY session="${session()}"`);
-  if (!byId("take") || event.target.id === "answer" || (isField(event.target) && !isAnswer)) return;
+  if (!byId("take") || event.target.closest?.("#answer, [id^=next-]") || (isField(event.target) && !isAnswer)) return;
   event.preventDefault();
   const files = [...event.clipboardData.files];
   const text = event.clipboardData.getData("text/plain");

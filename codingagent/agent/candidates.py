@@ -1,0 +1,224 @@
+"""Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
+
+    sessions/ID/candidates/N/
+        home/workspace/     the copy, seen by commands under the workspace's own path
+        home/sessions/ID/   the session's journal, which goes on there as here
+        layer/              what commands write to folders that git ignores
+
+The answer is in `processed/`; the copy is complete once `home` has its name. What a kill interrupts goes on
+as in any home.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from codingagent.agent.context import Context, Person
+from codingagent.agent.secrecy import vault_file_of
+from codingagent.agent.tried import ANSWER, Tried, named
+from codingagent.checkpoints.checkpointer import WorkLayout
+from codingagent.checkpoints.history import is_of_git
+from codingagent.errors import ApprovalError, CodingAgentError, UsageError, disk_errors
+from codingagent.model.journal_entries import CandidateBegan
+from codingagent.model.observations import digest_of
+from codingagent.model.plain_text import plural, some
+from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
+from codingagent.process.runner import Runner
+from codingagent.storage import atomic_write
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.workspace.own_code import own_code_in
+from codingagent.workspace.programs import quoted_path
+
+Act: TypeAlias = Callable[[Home, Session, WorkLayout, Person, Callable[[Runner], object]], None]
+"""Finish what is begun in a copy of a session's workspace, and take the answer in its inbox, if any.
+
+Who works there asks that person, and its commands are run by that runner.
+"""
+
+# So many folders that git ignores are shown; each is a mount for every command.
+_BESIDE_MOST = 100
+# What every interpreter makes again by itself.
+_CACHE = "__pycache__"
+# What git needs in order to list the copy; commands see the repository itself, read-only.
+_OF_GIT = (".git", ".git/HEAD", ".git/config", ".git/index", ".git/info/exclude")
+_NAMED = 5
+_LOOK_EVERY_S = 0.1
+
+
+class Trials:
+    """The candidates of a session. What is done raises WorkError if the disk fails."""
+
+    def __init__(self, context: Context, home: Home, act: Act) -> None:
+        self._context, self._home, self._act = context, home, act
+        self._log = context.log
+
+    def named(self, number: int) -> Tried:
+        return named(self._home, self._log.session, number)
+
+    def begin(self, data: bytes, name: str = "") -> int:
+        """Journal an answer to the waiting request as a candidate, and keep it; return its number.
+
+        `name` is its file in the inbox, which is then removed: what a kill left there is no second one.
+        """
+        context, session, digest = self._context, self._log.session, digest_of(data)
+        if session.phase is not Phase.AWAITING_ANSWER:
+            raise UsageError(no_request_waits(session))
+        if not isinstance(context.sandbox, Bubblewrap):
+            raise UsageError(NO_TRIALS)
+        context.checkpointer.lazy_store.needed()
+        mailbox, known = self._home.mailbox, (session.sequence, digest)
+        same = [each.number for each in session.candidates if (each.sequence, each.digest) == known]
+        number = same[-1] if same and name else len(session.candidates) + 1
+        if number > len(session.candidates):
+            kept = mailbox.keep(data, session.session_id, session.sequence, f"_candidate{number}.txt")
+            self._log.record(CandidateBegan(number, session.sequence, kept, digest, now()))
+            self._log.sync()
+        if name:
+            mailbox.remove(name)
+        return number
+
+    def give(self, number: int, data: bytes) -> None:
+        """Keep the next answer of a candidate's own chat, for `run`."""
+        one = self.named(number)
+        if one.asks or one.is_interrupted or one.session is None or not one.session.is_awaiting_answer:
+            raise UsageError(f"candidate {number} {one.state or 'is done'}: it takes no further answer")
+        atomic_write.write_whole(one.home.mailbox.inbox / ANSWER, data)
+
+    def run(self, numbers: Sequence[int]) -> None:
+        """Execute answers in their copies, or what is left of them, and tell what came of each.
+
+        Several at once are done side by side, as far as nobody is asked.
+        """
+        for one in map(self.named, numbers):
+            if one.session is None and not one.damage:
+                with disk_errors(f"the copy for candidate {one.began.number} can't be made"):
+                    self._copy(one)
+        todo = [one for one in map(self.named, numbers) if one.is_interrupted]
+        if len(todo) > 1:
+            self._side_by_side(todo)
+        for number in numbers:
+            if (one := self.named(number)).asks or one.is_interrupted:
+                with contextlib.suppress(ApprovalError):  # what it asks is told
+                    self._go_on(one, self._context.person)
+            self._tell(self.named(number))
+
+    def _go_on(self, one: Tried, person: Person, began: Callable[[Runner], object] = bool) -> None:
+        assert one.session is not None, "it has a copy"
+        original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
+        beside = tuple(original / name for name in _beside(one))
+        place = WorkLayout(
+            one.home.root / "workspace", (), own / "tmp", own / "checkpoints", original, beside
+        )
+        self._act(one.home, one.session, place, person, began)
+
+    def _side_by_side(self, todo: Sequence[Tried]) -> None:
+        """Execute several answers as far as it goes without the person; an interrupt ends all."""
+        runners, is_over = list[Runner](), threading.Event()
+
+        def shown(*_: object) -> None:
+            if is_over.is_set():
+                raise KeyboardInterrupt
+
+        person = replace(self._context.person, show=shown, record=shown, ask=lambda _: None)
+
+        def go_on(one: Tried) -> None:
+            # What it asks, and what failed, is told by who goes on with it afterwards.
+            with contextlib.suppress(CodingAgentError, KeyboardInterrupt):
+                self._go_on(one, person, runners.append)
+
+        self._context.remark(f"{len(todo)} answers are tried side by side")
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            begun = [pool.submit(go_on, one) for one in todo]
+            try:
+                wait(begun)
+            finally:
+                is_over.set()
+                while wait(begun, _LOOK_EVERY_S).not_done:
+                    for runner in runners:
+                        runner.end_command()
+
+    def _tell(self, one: Tried) -> None:
+        """Journal what came of a candidate, which shows it."""
+        context = self._context
+        if one.session is not None:
+            # What is told may name values that were found there first.
+            context.secrecy.vault.join(vault_file_of(one.home.sessions.folder, one.session).load())
+            context.secrecy.save()
+        told, store = "", context.checkpointer.lazy_store.needed()
+        if not one.state and one.before and (changes := store.changes(one.before, one.after)):
+            lines = [*store.counts(one.before, one.after).values()] or [(0, 0)]
+            added, gone = map(sum, zip(*lines, strict=True))
+            names = some([each.path for each in changes], _NAMED)
+            told = f"{len(changes)} {plural(len(changes), 'file')} +{added} -{gone}: {names}"
+        self._log.record(one.ended(told, now()))
+
+    def _copy(self, one: Tried) -> None:
+        """Copy the files that a checkpoint of now holds, and all else that belongs to the session."""
+        context, session_id = self._context, self._log.session.session_id
+        store, root = context.checkpointer.lazy_store.needed(), context.workspace.root
+        made = one.home.root.with_name("home.tmp")
+        atomic_write.remove_folder(made)
+        copy, own = made / "workspace", made / "sessions" / session_id
+        for folder in (copy, own, made / "inbox", made / "outbox"):
+            folder.mkdir(parents=True)
+        found = store.take()
+        left = [each.path for each in found.left_out]
+        held = [path for path in store.covered(found.id) if not is_of_git(path)]
+        if sys.platform == "linux":
+            from codingagent.workspace.copies import copy_files
+
+            copy_files(root, copy, [*held, *(path for path in left if not path.endswith("/")), *_OF_GIT])
+        if (root / ".git").is_dir():
+            for name in ("objects", "refs"):
+                (copy / ".git" / name).mkdir(parents=True)
+        folders = [path.rstrip("/") for path in left if path.endswith("/")]
+        beside = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
+        if left_out := beside[_BESIDE_MOST:]:
+            context.remark(f"commands of a candidate do not see {some(left_out, _NAMED)}: git ignores them")
+        for name in beside:  # what is mounted on must be there
+            (copy / name).mkdir(parents=True, exist_ok=True)
+        (made / "beside").write_bytes(b"\0".join(map(os.fsencode, beside[:_BESIDE_MOST])))
+        context.secrecy.save()
+        for path in (self._home.sessions.folder / session_id).iterdir():
+            if path.suffix in (".jsonl", ".json"):
+                shutil.copyfile(path, own / path.name)
+            elif path.name == "shown":
+                shutil.copytree(path, own / path.name)
+        store.copy_to(own / "checkpoints", copy, found.id)
+        shutil.copyfile(self._home.mailbox.processed / one.began.name, made / "inbox" / ANSWER)
+        made.rename(one.home.root)
+
+    def takeable(self, number: int) -> Tried:
+        """Return a candidate whose changes can be made as they were tried; else UsageError says why not."""
+        one, context = self.named(number), self._context
+        if one.state or number not in self._log.session.tried:
+            state = one.state or "was interrupted"
+            raise UsageError(f"candidate {number} {state}; `codingagent try` goes on with it")
+        store, root = context.checkpointer.lazy_store.needed(), context.workspace.root
+        moved = store.changes(one.before, store.take().id) if one.before else ()
+        names = [each.path for each in moved if each.kind != "left_out" and not is_of_git(each.path)]
+        if names:
+            what = f"{some(names, _NAMED)} changed in the workspace since candidate {number} was tried"
+            again = quoted_path(self._home.mailbox.processed / one.began.name)
+            raise UsageError(f"{what}; try it again: codingagent try {again}")
+        shut = [*_beside(one), *(each.relative_to(root).as_posix() for each in own_code_in(root).kept)]
+        paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
+        if bad := [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]:
+            what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
+            raise UsageError(f"{what}, which no copy holds; give the answer without `try`")
+        return one
+
+
+def _beside(one: Tried) -> list[str]:
+    """Return the folders that commands of a candidate see beside its copy."""
+    names = (one.home.root / "beside").read_bytes().split(b"\0")
+    return [os.fsdecode(name) for name in names if name]
