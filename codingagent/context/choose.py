@@ -206,6 +206,10 @@ def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     ]
     for at in named:
         scores[at] += _NAMED_PLACE
+    heads = {(found[at].page, *found[at].block.around[-1:]) for at in named}
+    for at, each in enumerate(found):  # with a class its members are named
+        if any((each.page, line) in heads for line in each.block.around[:-1]):
+            scores[at] += _NAMED_PLACE
     calls = _calls(found, scores)
     scores = [score + more for score, more in zip(scores, calls, strict=True)]
     for at in sorted(named):  # the pieces of a definition in their order

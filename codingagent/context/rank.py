@@ -45,7 +45,8 @@ _TITLE, _EXACT = 2.0, 1.3
 _KIND = 0.2
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
-# Those of the first line come first. More of them cost time, and find the rest of a long message instead.
+# Those as code come first, then those of the first line. More of them cost time, and find the rest of a
+# long message instead.
 _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
 _PATH_LIKE = lazy_pattern(r"(?<![\w.])\.?\w+(?:[./-]\w+)*")
@@ -57,7 +58,7 @@ _ENDING = lazy_pattern(
 _AS_CODE = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
     r"|((?<![\w-])--?[a-z][\w-]+|(?<!\w)\w+(?:[._-]\w+)+|(?<![a-z])[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*"
-    r"|\b[A-Z]{2,}\b|(?<!\w)\w+\(\))"
+    r"|\b[A-Z]{2,}\b|[A-Z]{2,}[a-z]{2,}\w*|(?<!\w)\w+(?=\((?!e?s\))))"
 )
 _WORDS = word_lists(__file__)
 TESTS = lazy_pattern(
@@ -133,7 +134,7 @@ def query(task: str, check: str = "") -> Query:
     kinds = frozenset(kind for kind in ("test", "doc") if _WORDS[kind] & found.keys())
     # "With tests and documentation" says little of what they are about.
     found |= {each: found[each] * _KIND for each in found if each in _WORDS["of kinds"]}
-    best = dict(islice(found.items(), _WORDS_LIMIT))
+    best = dict(islice(sorted(found.items(), key=lambda each: each[0] not in said), _WORDS_LIMIT))
     exact = frozenset(each for each in said if len(each) > 2)
     return Query(task, best, tuple(map(_root, best)), exact, kinds, check)
 

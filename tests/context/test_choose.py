@@ -85,6 +85,22 @@ def test_a_definition_and_an_option_that_the_task_names_come_first() -> None:
     assert any("--dry-run" in shown(part, texts[part.file.path]) for part in parts)
 
 
+def test_what_a_long_task_writes_as_code_is_shown_with_its_members() -> None:
+    """A class is more than its first lines, a call has arguments, and an acronym begins a name."""
+    fillers = [f"total{number}" for number in range(60)]
+    members = "".join(f"    def part{number}(self):\n" + "        self.a = 1\n" * 9 for number in range(3))
+    texts = {
+        "a.py": functions(*fillers, lines=20),
+        "b.py": functions(*fillers) + f'\nclass JSONReader:\n    """Read."""\n\n{members}',
+        "c.py": functions(*fillers, "isoparse", lines=20),
+    }
+    long = " ".join(f"{name} wants {name[::-1]};" for name in fillers)
+    task = f"Mend the total: {long} isoparse('2020') fails, and JSONReader loses file(s)."
+    parts = {part.file.path: shown(part, texts[part.file.path]) for part in chosen(task, texts, 1_200)}
+    assert members in f"{parts['b.py']}\n"
+    assert "def isoparse():\n" + "    isoparse = 1\n" * 19 in parts["c.py"]
+
+
 def test_a_file_that_is_named_for_another_reason_takes_a_third() -> None:
     """A header that promises, what the check runs; not where the named definition is, nor alone."""
     declared = "".join(f"int box_item_{n}(struct box *b, int value);\n\n" for n in range(400))
