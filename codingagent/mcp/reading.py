@@ -7,7 +7,7 @@ from typing import Any
 
 from codingagent.agent.context import Context, OperationRequest, Views
 from codingagent.agent.executor import Executor
-from codingagent.agent.wanted_files import RankedFiles, Wanted
+from codingagent.agent.wanted_files import IN_PART, RankedFiles, Wanted, view_of
 from codingagent.checkpoints.undo import changed_in, history_of
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -48,9 +48,9 @@ class ToolReader:
         secrecy.read_files(workspace, (*listing.files, *listing.ignored.names, *workspace.names()))
         match calls.tool_of(call):
             case "read_files":
-                return self.files(call.paths, call.start_line or None, call.end_line or None)
+                return self.files(call.paths)
             case "search":
-                return self._search(call.text, call.glob)
+                return self._search(call.texts, call.glob)
             case "context":
                 return self._for_task(call.task)
             case _:
@@ -76,26 +76,27 @@ class ToolReader:
             {p: n for p, n in listing.files.items() if p in found and may_read(p)}, listing.ignored
         )
 
-    def files(self, asked_for: Sequence[str], first: int | None = None, last: int | None = None) -> str:
-        """Return the lines of files, of globs too, from a first to a last one; None: all."""
-        wanted, faults, shown = dict[str, None](), list[str](), list[file_contents.FileView]()
+    def files(self, asked_for: Sequence[str]) -> str:
+        """Return the lines of files, of globs too, or of their parts: FILE:120-180, FILE::name."""
+        wanted, faults, shown = dict[tuple[str, str], None](), list[str](), list[file_contents.FileView]()
         self._executor.begin()
         if len(asked_for) > _PATHS:
             raise OperationError(f"At most {_PATHS} paths can be read at once", advice="; use a glob")
         for asked in asked_for:
+            path, *parts = found.groups("") if (found := IN_PART.fullmatch(asked)) else (asked,)
             try:
-                operation = ReadFile(paths.workspace_path(asked), first, last)
+                operation = ReadFile(paths.workspace_path(path))
                 event = self._executor.plan(OperationRequest(0, operation))
                 if isinstance(event, FileRequested):
-                    wanted |= dict.fromkeys(event.paths)
+                    wanted |= dict.fromkeys((path, "".join(parts)) for path in event.paths)
                     faults += event.notes
                 else:
                     faults.append(f"'{paths.shown(asked)}': {getattr(event, 'reason', 'refused')}")
             except OperationError as fault:
                 faults.append(fault.reason)
-        for path in wanted:
+        for path, part in wanted:
             try:
-                view = self._views.view(path, first, last)
+                view = view_of(self._views, path, part)
                 shown += [view] * (not view.beside_bytes)
                 faults += [f"File '{paths.shown(path)}' is a picture or a document"] * bool(view.beside_bytes)
             except OperationError as fault:
@@ -107,20 +108,21 @@ class ToolReader:
         self.whole |= {view.path: view.digest for view, fits in zip(shown, is_whole, strict=True) if fits}
         return self._hide("\n".join((text.removesuffix("\n"), *faults)))
 
-    def _search(self, text: str, glob: str) -> str:
-        """Return the lines that have a text, of files without secrets: no search can guess what is hidden.
+    def _search(self, texts: Sequence[str], glob: str) -> str:
+        """Return the lines that have one of some texts, without secrets: no search can guess what is hidden.
 
-        Its parts between `*` stand in the line in their order, so that no pattern takes long.
+        The parts of a text between `*` stand in the line in their order, so that no pattern takes long.
         """
-        is_small, found = text.islower(), list[str]()
-        parts = [part for part in text.split("*") if part] or ["\n"]  # which is in no line
-        in_order = re.compile("".join(f"(?>.*?{re.escape(part)})" for part in parts))
+        is_small, found = all(text == text.lower() for text in texts), list[str]()
+        split = [[part for part in text.split("*") if part] for text in texts]
+        every = ["".join(f"(?>.*?{re.escape(part)})" for part in parts) for parts in split if parts]
+        in_order = re.compile("|".join(every) or "(?!)")
         for path, data in self._context.workspace.read_each(sorted(self._matching(glob).files)):
             if len(data) > _FILE_BYTES or len(found) > _LINES:
                 continue
-            # To hide secrets takes long. A name of one stands in no file; other letters have other bytes.
-            is_plain, held = text.isascii() and "SECRET-" not in text, data.lower() if is_small else data
-            if is_plain and not all(part.encode() in held for part in parts):
+            # To hide secrets takes long.
+            held = data.lower() if is_small else data
+            if not any(self._may_hold(held, parts) for parts in split):
                 continue
             with contextlib.suppress(OperationError):  # no text
                 lines = self._views.view(path, None, None).text.split("\n")
@@ -129,6 +131,12 @@ class ToolReader:
                         found.append(f"{file_list.shown_path(path)}:{number}: {line[:_LINE_CHARACTERS]}")
         more = ["… more lines have it: narrow the search"] * (len(found) > _LINES)
         return "\n".join((*found[:_LINES], *more)) or "no line has it"
+
+    @staticmethod
+    def _may_hold(data: bytes, parts: Sequence[str]) -> bool:
+        """Return whether a file may have a text, whose secrets have other names, letters other bytes."""
+        is_plain = all(part.isascii() and "SECRET-" not in part for part in parts)
+        return not is_plain or all(part.encode() in data for part in parts)
 
     def _for_task(self, task: str) -> str:
         context, workspace, listing = self._context, self._context.workspace, self._matching("**")

@@ -51,7 +51,7 @@ def test_no_path_leads_out(tmp_path: Path) -> None:
             ):
                 assert told.startswith("FAILED") or not told, (path, told)
                 assert "of the person" not in told
-        assert "of the person" not in await tools("search", text="person")
+        assert "of the person" not in await tools("search", texts=["person"])
         assert "of the person" not in await tools("read_files", paths=["**"])
 
     talk(server_at(root), work)
@@ -82,9 +82,9 @@ def test_secrets_are_placeholders_both_ways(tmp_path: Path, era: str) -> None:
     (tmp_path / "app.py").write_text(f"x = 1\nkey = '{TOKEN}'\n")
     calls: tuple[tuple[str, dict[str, object]], ...] = (
         ("read_files", {"paths": [".env", "app.py"]}),
-        ("search", {"text": "key"}),
-        ("search", {"text": TOKEN}),
-        ("search", {"text": "ghp_*B2"}),
+        ("search", {"texts": ["key"]}),
+        ("search", {"texts": [TOKEN]}),
+        ("search", {"texts": ["ghp_*B2"]}),
         ("run_command", {"command": "cat .env app.py"}),
         ("context", {"task": "the key in app.py"}),
         ("edit_file", {"path": "app.py", "edits": [{"search": "x = 1", "replace": "x = 2"}]}),
@@ -96,7 +96,7 @@ def test_secrets_are_placeholders_both_ways(tmp_path: Path, era: str) -> None:
         for tool, arguments in calls:
             assert TOKEN[:8] not in await tools(tool, **arguments), tool
         [name] = set(re.findall(r"SECRET-\w+-\w+", await tools("read_files", paths=[".env"])))
-        assert "no line has it" in await tools("search", text="ghp_")
+        assert "no line has it" in await tools("search", texts=["ghp_"])
         content = f"API_TOKEN={name}\nMORE=1\n"
         assert "Replaced" in await tools("write_file", path=".env", content=content)
         assert "FAILED" in await tools("run_command", command=f"echo {name}")
@@ -112,8 +112,8 @@ def test_sizes_and_patterns_have_limits(tmp_path: Path) -> None:
         ("read_files", {"paths": ["a"]}, "lines 1-"),
         ("read_files", {"paths": ["a"] * 101}, "^FAILED At most 100"),
         ("read_files", {"paths": []}, "^FAILED"),
-        ("search", {"text": "*a" * 400 + "*b"}, "^no line has it"),
-        ("search", {"text": "line"}, "more lines have it: narrow"),
+        ("search", {"texts": ["*a" * 400 + "*b"]}, "^no line has it"),
+        ("search", {"texts": ["line"]}, "more lines have it: narrow"),
         ("run_command", {"command": ": " + "x" * 100_000}, "^FAILED The command is longer"),
         ("run_command", {"command": " "}, "^FAILED The command is empty"),
         ("undo", {"calls": -5}, "^FAILED"),
