@@ -39,8 +39,8 @@ def kept_text() -> str:
     """Return the guide for a chat to keep. Its answers show by their mark that they were written by it."""
     text = re.sub(r"(\[REPLY [^\]]*)\]", rf'\1 guide="{mark()}"]', protocol_text())
     return (
-        f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: if PROTOCOL names"
-        f" this guide, answer by it; what else it says goes first.\n\n{text}\n"
+        f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: where PROTOCOL names"
+        f" it, answer by this guide; what else PROTOCOL says goes first.\n\n{text}\n"
     )
 
 
@@ -48,7 +48,7 @@ def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False, i
     if is_kept:
         reply = f'[REPLY session="{session_id}" sequence="{sequence}" guide="…"]'
         return f"Answer by your guide: first {reply}, last [END].\n"
-    how, last = "with operations", "Put [DONE] after your last changes and what verifies them."
+    how, last = "with operations", "End with [DONE] unless you must see results first."
     if is_asking:
         how, last = "in words", "Nothing is changed or run this time."
     return (

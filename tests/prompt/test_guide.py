@@ -62,8 +62,8 @@ def test_each_command_is_described_with_its_example_and_attributes(command: TagC
         "EDIT_FILE with SEARCH/REPLACE",
         "a glob with *, ** and ?",
         "the user commits",
-        "DONE. It is accepted only if every operation succeeded",
-        "Unclear? Send one MESSAGE with your question and stop.",
+        "It is accepted only if every operation succeeded",
+        "If it matters, ask in one MESSAGE, and stop.",
     ],
 )
 def test_the_guide_tells_the_rules(sentence: str) -> None:

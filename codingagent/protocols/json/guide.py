@@ -31,7 +31,7 @@ def _reminder(session: session_state.Session) -> str:
     return (
         'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
         f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
-        " Put the message with DONE: after your last changes and what verifies them.\n"
+        " End with the message with DONE: unless you must see events first.\n"
     )
 
 
