@@ -95,7 +95,7 @@ class Requests:
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
         """Have `write` rewrite the waiting request, from the files as they are now; UsageError if none waits.
 
-        Files that fit the globs `leave_out` are not chosen from now on; None: as before.
+        Files that fit the globs `leave_out` are not chosen any more, nor attached by name; None: as it was.
         """
         if self.session.phase is Phase.REQUEST_DUE and leave_out is None:
             return

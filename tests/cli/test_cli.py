@@ -676,7 +676,7 @@ BAD_WORDS = [
     (["resume", "--once", "--accept", "{tmp}/none"], "is not a file"),
     (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
     (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),
-    (["Add an option"], " new 'Add an option'"),
+    (["Add an option"], "to begin a task: codingagent new "),
     (["new", "--no-wiat", "x"], "there is no option --no-wiat; did you mean --no-wait?"),
     (["list", "--xyzzy"], "there is no option --xyzzy; `codingagent list --help` lists all"),
     (["list", "--home", "x"], "--home after list: it goes before the command"),

@@ -476,7 +476,7 @@ def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> No
     shown = on_terminal(words, variables={"SSH_TTY": "/dev/pts/0"})
     told = piped(waiting, "resume", "--once")
     assert told.startswith("No answer to request 1 in ")
-    assert re.search(r"\([\d,]+ characters, ~[\d,]+ tokens\): paste it", shown.text)
+    assert re.search(r"\([\d,]+ characters,\s+~[\d,]+ tokens\): paste it", shown.text)
     size = len(next((waiting / "outbox").glob("*.txt")).read_text("utf-8"))
     budget, words = {"CODINGAGENT_CONTEXT_CHARS": "10000"}, ["say", "y" * (8_500 - size)]
     assert "The request takes" not in piped(waiting, "refresh", variables=budget)

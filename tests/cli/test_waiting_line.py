@@ -150,7 +150,7 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.leaves()
         # What to do is told in full once; then the request and its file do.
         assert asked.said.count("Then paste the chat's whole answer here") == 1
-        assert asked.said.count("send it again, ~") == 4
+        assert asked.said.count("send this one, ~") == 4
     assert taken(home)[:3] == [text.encode() for text in answers]
 
 

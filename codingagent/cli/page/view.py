@@ -256,7 +256,7 @@ class SessionView:
         found: dict[str, int] = {}  # the tokens of each section
         marks = [*_SECTION.finditer(sent)]
         for mark, end in itertools.zip_longest(marks, [each.start() for each in marks[1:]]):
-            title = mark[2] or str(mark[1]).capitalize()
+            title = mark[2] or {"PROTOCOL": "Guide"}.get(mark[1], mark[1].capitalize())
             found[title] = found.get(title, 0) + tokens.estimate(sent[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
         written = [each for each in records if isinstance(each, entries.RequestWritten)][-1]
