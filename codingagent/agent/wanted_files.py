@@ -18,7 +18,7 @@ from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, journal_entries, observations, paths, plain_text
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.rules import Policy
+from codingagent.policy.rules import Deny, Policy, judge_read
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.secrets import files, vault
@@ -416,7 +416,7 @@ class RankedFiles:
                 real = workspace.resolved(path)
                 workspace.check_leaves(real)
                 why = why_not_named(real, is_named=bool(file.named))
-                if why is None and not may_read(workspace, self._policy, path):
+                if why is None and isinstance(judge_read(self._policy, real), Deny):
                     why = "the policy protects it"
                 decoded = None if why else workspace.text(path, workspace.read(path).data)
             except OperationError as fault:

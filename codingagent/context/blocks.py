@@ -54,7 +54,6 @@ class _Definition(NamedTuple):
     line: int
     depth: int
     name: str
-    has_members: bool = False
 
 
 def lines_of(text: str) -> list[str]:
@@ -63,7 +62,7 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=100)
 def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     """Return the blocks of a file, in its order; together they hold each line once."""
     lines = lines_of(text)
@@ -71,18 +70,19 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
         return []
     # At what stands at the outermost level, and at the members of classes.
     cuts = [CodeBlock(1, 0)]
-    within: list[_Definition] = []
-    heads = [*islice(_heads(path, lines), _MOST_HEADS + 1)]
-    for head in heads if len(heads) <= _MOST_HEADS else ():
-        while within and within[-1].depth >= head.depth:
+    within: list[tuple[_Definition, bool]] = []  # whether it has members
+    heads = [*islice(_heads(path, lines), _MOST_HEADS + 1), _Definition(0, 0, "")]
+    for head, below in pairwise(heads) if len(heads) <= _MOST_HEADS + 1 else ():
+        while within and within[-1][0].depth >= head.depth:
             within.pop()
-        is_cut = all(each.has_members for each in within) and (within or not head.depth)
-        within.append(head)
+        is_cut = all(has_members for _, has_members in within) and (within or not head.depth)
+        is_deeper = below.depth > head.depth
+        within.append((head, is_deeper and _HAS_MEMBERS.match(lines[head.line - 1]) is not None))
         if is_cut:
             first = _with_what_is_above(lines, head)
             if first > cuts[-1].first:
                 cuts.append(CodeBlock(first, 0))
-            around = tuple(each.line for each in within)
+            around = tuple([each.line for each, _ in within])
             cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
     ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
     made: list[CodeBlock] = []
@@ -93,9 +93,9 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
             cut = cut._replace(names=(*cut.names, *(found[1] for found in inner if found)))
         while last - first >= _LONG_LINES:
             end = _piece_end(lines, first)
-            made.append(cut._replace(first=first, last=end))
+            made.append(CodeBlock(first, end, cut.names, cut.around))
             first = end + 1
-        made.append(cut._replace(first=first, last=last))
+        made.append(CodeBlock(first, last, cut.names, cut.around))
     return made
 
 
@@ -132,13 +132,14 @@ def _piece_end(lines: Sequence[str], first: int) -> int:
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
     suffix, in_code = path.rpartition(".")[2].lower(), False
     is_markdown, pattern = suffix in ("md", "mdx", "markdown"), _PATTERNS.get(suffix)
-    for at, (line, below) in enumerate(pairwise([*lines, ""]) if pattern else (), 1):
+    is_text = is_markdown or suffix in ("rst", "txt")
+    for at, line in enumerate(lines if pattern else (), 1):
         if is_markdown and line.startswith("```"):
             in_code = not in_code
-        whole = f"{line}\n{below}" if is_markdown or suffix in ("rst", "txt") else line
+        whole = "\n".join((line, *(lines[at : at + 1] or [""]))) if is_text else line
         if line and not in_code and pattern and (found := pattern.match(whole)):
-            name = next((group for group in found.groups() if group), "")
-            yield _Definition(at, len(blanks(line)), name, _HAS_MEMBERS.match(line) is not None)
+            name = next(filter(None, found.groups()), "")
+            yield _Definition(at, len(line) - len(line.lstrip()), name)
 
 
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:

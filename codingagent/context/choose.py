@@ -7,6 +7,8 @@ best blocks. The budget is filled in this order; tests and documents have a shar
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from heapq import nlargest
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -39,6 +41,7 @@ _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
+_estimate = lru_cache(maxsize=2 * FILES_LIMIT)(estimate)
 _IMPORT = lazy_pattern(
     r"(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
 )
@@ -64,9 +67,9 @@ class _Page:
         # Of a changelog only the top is written to, however loudly the task names it.
         is_source = bool(file.named) and not _CHANGELOG.search(file.path)
         self.file, self.kind = file, "source" if is_source else kind_of(file.path)
-        self.is_aside = False
+        self.is_aside, self.score = False, 0.0
         self.text, self.lines = text, lines_of(text)
-        ratio = estimate(text) / (len(text) or 1)
+        ratio = _estimate(text) / (len(text) or 1)
         self.costs: list[float] = [ratio * (len(line) + 1) for line in self.lines]
         self.shown: set[int] = set()
         self.tokens = 0.0
@@ -97,6 +100,21 @@ class _Candidate(NamedTuple):
     page: _Page
     block: CodeBlock
     text: str = ""
+    counts: tuple[int, ...] = ()
+    """How often each of the task's words is a part of a name in it."""
+    names: frozenset[str] = frozenset()
+    """The parts of what it defines."""
+
+
+# Most files are as they were a request ago.
+@lru_cache(maxsize=2 * FILES_LIMIT)
+def _cut(asked: Query, path: str, text: str) -> list[tuple[CodeBlock, str, tuple[int, ...], frozenset[str]]]:
+    """Return the blocks of a file, each as a candidate has it."""
+    lines, cut = lines_of(text), blocks(path, text)
+    texts = ["\n".join(lines[each.first - 1 : each.last]) for each in cut]
+    counts = map(asked.count_parts, texts)
+    names = (frozenset().union(*map(parts_of, each.names)) for each in cut)
+    return list(zip(cut, texts, counts, names, strict=True))
 
 
 def choose(
@@ -159,50 +177,46 @@ def _top_of_changelog(pages: Iterable[_Page], latest: Sequence[Sequence[str]]) -
 
 
 def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
-    found = [
-        _Candidate(page, block, "\n".join(page.lines[block.first - 1 : block.last]))
-        for page in pages
-        for block in blocks(page.file.path, page.text)
-    ]
-    low = [each.text.lower() for each in found]
-    counts = [asked.count_parts(each.text) for each in found]
-    by_text = bm25(asked, counts, [len(text) + 20 for text in low])
-    names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
-    by_name = said_shares(names, asked.words)
-    named = _named(asked, found, low)
+    found = [_Candidate(page, *each) for page in pages for each in _cut(asked, page.file.path, page.text)]
+    by_text = bm25(asked, [each.counts for each in found], [len(each.text) + 20 for each in found])
+    by_name = said_shares([each.names for each in found], asked.words)
+    named = _named(asked, found)
     of_named = Counter[str]()
     for each in (found[at] for at in named):
         of_named[each.page.file.path] += each.block.last - each.block.first + 1
     for page in (page for page in pages if page.file.named):
         is_less = of_named[page.file.path] * _FEWER < max(of_named.values(), default=0)
         page.is_aside = is_less or page.file.named != BY_TASK
-    best = max((each.page.file.score for each in found), default=0.0) or 1.0
-    scores = []
-    for at, each in enumerate(found):
-        file = each.page.file
-        score = _NAMED_FILE if file.named else _FILE * file.score / best
-        score += _TEXT * by_text[at] + _NAME * by_name[at]
-        score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
-        scores.append(score)
+    best = max((page.file.score for page in pages), default=0.0) or 1.0
+    for page in pages:
+        page.score = _NAMED_FILE if page.file.named else _FILE * page.file.score / best
+    scores = [
+        each.page.score + _TEXT * text + _NAME * name - _LENGTH * math.log(len(each.text) + 60)
+        for each, text, name in zip(found, by_text, by_name, strict=True)
+    ]
+    for at in named:
+        scores[at] += _NAMED_PLACE
     calls = _calls(found, scores)
     scores = [score + more for score, more in zip(scores, calls, strict=True)]
     for at in sorted(named):  # the pieces of a definition in their order
         if at - 1 in named and found[at].block.around == found[at - 1].block.around:
             scores[at] = scores[at - 1]
-    return [found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at])]
+    return [found[at] for at in sorted(range(len(found)), key=scores.__getitem__, reverse=True)]
 
 
 def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
     """Score blocks by whether they call, or are called by, the best ones of the sources."""
     sources = [at for at, each in enumerate(found) if each.page.kind == "source"]
-    seeds = [found[at] for at in sorted(sources, key=lambda at: -scores[at])[:_SEEDS]]
+    seeds = [found[at] for at in nlargest(_SEEDS, sources, scores.__getitem__)]
     own = {name for each in seeds for name in each.block.names if _IDENTIFIER.fullmatch(name)}
     called = {name for each in seeds for name in _IDENTIFIER.findall(each.text)} - own
     links: dict[str, list[int]] = defaultdict(list)
     for at, each in enumerate(found):
-        names = {*each.block.names}
-        for name in (called & names) | {name for name in own - names if name in each.text}:
+        for name in called.intersection(each.block.names):
             links[name].append(at)
+    for name in own:
+        holding = (at for at, each in enumerate(found) if name in each.text and name not in each.block.names)
+        links[name].extend(holding)
     calls = [0.0] * len(found)
     for places in sorted(links.values()):  # sums of one order, whatever that of the names
         for at in places:
@@ -210,14 +224,14 @@ def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
     return [min(score / 2, _CALLS) for score in calls]
 
 
-def _named(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> set[int]:
+def _named(asked: Query, found: Sequence[_Candidate]) -> set[int]:
     """Return which blocks define what the task quotes, or hold an option that it names, if few do."""
     named: set[int] = set()
     for word in asked.exact:
         name = word.rpartition(".")[2]
         meant = [at for at, each in enumerate(found) if name in map(str.lower, each.block.names)]
         if not meant and word.startswith("-"):
-            meant = [at for at, text in enumerate(low) if word in text]
+            meant = [at for at, each in enumerate(found) if word in each.text.lower()]
         if len({(found[at].page.file.path, found[at].block.around) for at in meant}) <= _NAMED_IN:
             named.update(meant)
     return named

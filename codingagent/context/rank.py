@@ -75,8 +75,8 @@ _CONFIGURED = lazy_pattern(
 )
 
 
-class Query(Struct, frozen=True):
-    """A task to look for: its words in lower case, with their weights."""
+class Query(Struct, frozen=True, eq=False):
+    """A task to look for: its words in lower case, with their weights; each is like no other."""
 
     task: str
     words: Mapping[str, float]
@@ -99,7 +99,10 @@ class Query(Struct, frozen=True):
 
     def count_parts(self, text: str) -> tuple[int, ...]:
         """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
-        have, low = Counter(map(str.lower, _PART.findall(text))), text.lower()
+        low = text.lower()
+        if not any(word.removesuffix("s") in low for word in self.words):  # as most texts have none
+            return (0,) * len(self.words)
+        have = Counter(map(str.lower, _PART.findall(text)))
         return tuple(
             have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
             if word.isalpha()
@@ -129,6 +132,7 @@ class Ranked(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
+@functools.lru_cache(maxsize=10)
 def query(task: str, check: str = "") -> Query:
     """Return the words of a task that tell files apart, with the parts of compound names."""
     said = {next(filter(None, each)).strip("().").lower() for each in _AS_CODE.findall(task)}
@@ -167,7 +171,7 @@ def rank(
     told = [asked.count_parts(commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
-    names = [{*map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))} for path in paths]
+    names = [frozenset(map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))) for path in paths]
     own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = {**near, **asked.named(paths)}
@@ -236,26 +240,27 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     scores = []
     for row, size in zip(counts, sizes, strict=True):
         long = _SATURATION * (1 - _LENGTH + _LENGTH * size / mean)
-        each = zip(row, weights, strict=True)
+        each = zip(row, weights, strict=True) if any(row) else ()
         scores.append(sum(weight * count / (count + long) for count, weight in each if count))
     best = max(scores, default=0.0) or 1.0
     return [score / best for score in scores]
 
 
-def said_shares(names: Sequence[set[str]], said: Container[str]) -> list[float]:
+def said_shares(names: Sequence[frozenset[str]], said: Container[str]) -> list[float]:
     """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
     known = {part for part in held if part in said}
     return [
-        sum(weights[part] for part in parts & known) / (sum(weights[part] for part in parts) or 1.0)
-        for parts in names
+        sum(weights[part] for part in has) / sum(weights[part] for part in parts) if has else 0.0
+        for parts, has in ((parts, parts & known) for parts in names)
     ]
 
 
-def parts_of(name: str) -> set[str]:
+@functools.lru_cache(maxsize=10_000)
+def parts_of(name: str) -> frozenset[str]:
     """Return the parts of a compound name, in lower case."""
-    return {part.lower() for part in _PART.findall(name) if len(part) > 2}
+    return frozenset(part.lower() for part in _PART.findall(name) if len(part) > 2)
 
 
 @functools.lru_cache(maxsize=10_000)
