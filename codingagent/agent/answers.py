@@ -136,7 +136,7 @@ class AnswerReader:
         if whole is not None:
             joined = self._add_foreign_edits(reply.read(whole))
             return replace(reply.with_note(joined, note), is_joined=True)
-        found = reply.read(text)
+        found = reply.read_again(text)
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)
         if not found.is_bare or found.has_outbox:

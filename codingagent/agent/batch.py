@@ -89,7 +89,8 @@ class Execution:
         self.context.workspace.check()
         self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
-        operations = [] if begun else list(self._operations(items))
+        meant = list(self._operations(items))
+        operations = [] if begun else meant
         self.checkpointer.is_late = False
         if any(each.changes for each in operations):
             # The checkpoint holds the files that are about to change, by their real names.
@@ -106,8 +107,6 @@ class Execution:
             if not self.checkpointer.is_late:
                 self.checkpointer.before(held)
         self._edits.clear()
-        edits = [each for each in items if isinstance(each, Step) and isinstance(each.operation, EditFile)]
-        meant = self._operations(edits)
         paths = {each.path for each in meant if isinstance(each, EditFile) and each.ranges}
         self._counted = {path: file_operations.text_counted(self.context, path) for path in paths}
         for event in self.session.results:

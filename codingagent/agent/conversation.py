@@ -206,7 +206,6 @@ class Conversation:
 
     def _execute(self, found: Reply) -> None:
         """Execute what is not done yet of an answer, and write the next request; ApprovalError."""
-        self.context.workspace.check()
         try:
             self._execution.perform(found.items)
         except ApprovalError:

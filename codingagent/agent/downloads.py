@@ -284,7 +284,7 @@ def _text_of(data: bytes) -> str | None:
 
 
 def _is_bare(data: bytes) -> bool:
-    return reply.read(scanner.fold_line_ends(_text_of(data) or "")).is_bare
+    return reply.read_again(scanner.fold_line_ends(_text_of(data) or "")).is_bare
 
 
 def _is_crlf(text: str) -> bool:

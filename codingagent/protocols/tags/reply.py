@@ -5,6 +5,7 @@ Over 500 lines: what an answer says, whatever it lacks: blocks, an end, or a sin
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
@@ -221,6 +222,10 @@ def read(text: str) -> Reply:
         cut = cut or continuation.opening_of(mended.text, found.blocks[-1])
     beside = "" if is_bare else _beside(mended)
     return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside=beside)
+
+
+# Whether a file is an answer is known once it is read, and then it is read as one.
+read_again = lru_cache(maxsize=1)(read)
 
 
 def _beside(mended: RepairedAnswer) -> str:
