@@ -165,7 +165,7 @@ def _take(session: Session, record: entries.AnswerTaken) -> Changes:
         "checkpoints": replace(session.checkpoints, before="", commanded_at="", began="", parts=()),
         "taken": record,
         "last_digest": record.digest,
-        "digests": session.digests | {record.digest},
+        "digests": session.digests.with_one(record.digest),
         "lacks_guide": (session.lacks_guide or record.sequence) * record.lacks_guide,
         "returned": 0,
         "undos": 0,

@@ -120,7 +120,7 @@ class Session(Struct, frozen=True):
     touched: frozenset[str] = frozenset()
     """Every path that the session created, changed or read."""
     last_digest: str = ""
-    digests: frozenset[str] = frozenset()
+    digests: AppendList[str] = NONE
     """Those of all answers taken."""
     lacks_guide: int = 0
     """The first request whose answer showed that its chat does not keep the guide; 0: none did."""
