@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
@@ -115,6 +116,7 @@ def is_home_name(name: str) -> bool:
     return folded(name) == ".codingagent"
 
 
+@lru_cache(maxsize=1_000)
 def folded(name: str) -> str:
     """Return a name as file systems that ignore case, trailing dots and invisible characters see it."""
     seen = name

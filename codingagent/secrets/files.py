@@ -1,6 +1,7 @@
 """Files that hold secrets: their names, the variables in them, and copies of them under whatever name."""
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -22,6 +23,7 @@ _BLOCK = lazy_pattern(r"-----(?:BEGIN|END) ([^-]{1,40})-----")
 _TO_VALUE = lazy_pattern(r"(?:%3[Dd]|[^\w\n]{1,40})(?:value\W{1,6})?")
 
 
+@lru_cache(maxsize=1_000)
 def is_secret_file(path: str) -> bool:
     """Return whether a file of this name (separated by `/` or `\\`) holds secrets."""
     if path.endswith(_HARMLESS) and ".env" not in path:
