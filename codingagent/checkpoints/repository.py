@@ -122,31 +122,29 @@ class Store:
             # A commit without files has no such tree.
             has_files = bool(self.git("ls-tree", commit, "--", FILES))
             tree = f"{commit}:{FILES}" if has_files else "--empty"
-            self._make_index("", lambda: [commit], {("read-tree", tree): {}})
+            self.write_index("", lambda: [commit], {}, tree=tree)
 
     def write_index(
-        self, old: str, commits: _Commits, changes: _States, recent: Mapping[str, State] | None
+        self, old: str, commits: _Commits, changes: _States, recent: _States | None = None, tree: str = ""
     ) -> str:
-        """Make commits, and the last one's index of another and the differences; `recent`: of all metadata.
+        """Make commits, and an index of the last from another one; it then takes the place of all others.
 
-        Both at the same time: an index names content that is not there yet. Return its commit.
+        It differs from that in `changes`, or holds a tree; `recent`: also note all metadata. Both are made at
+        the same time: an index names content that is not there yet. Return the commit.
         """
-        calls: dict[tuple[str, ...], _States] = {}
+        new, calls = self.path / "index.new", dict[tuple[str, ...], _States]()
+        if tree:
+            calls["read-tree", tree] = {}
         if changes:
             calls["update-index", "--add", "--replace", "-z", "--index-info"] = changes
         if recent is not None:
             calls["update-index", "-q", "--refresh", "-z", "--index-info"] = recent
-        return self._make_index(old, commits, calls)
-
-    def _make_index(self, old: str, commits: _Commits, calls: Mapping[tuple[str, ...], _States]) -> str:
-        """Make commits, and an index of the last from another one; it then takes the place of all others."""
-        new = self.path / "index.new"
 
         def update() -> None:
-            for call, changes in calls.items():
+            for call, entries in calls.items():
                 lines = (
                     f"{f'{state.git_mode:o} {state.blob}' if state else _GONE}\t{stored(path)}\0"
-                    for path, state in changes.items()
+                    for path, state in entries.items()
                 )
                 data = os.fsencode("".join(lines))
                 git_files.together(self.root, partial(self.git, *call, data=data, index=new))
@@ -181,7 +179,7 @@ class Store:
         new.prepare()
         at = time.time()
         # The copies have other inodes: git compares their content once, which is faster than we are.
-        new._make_index(commit, commit, {("update-index", "-q", "--refresh"): {}})
+        new.write_index(commit, lambda: [commit], {}, {})
         # Of a file that was saved this second, the next change may have the same time and size.
         os.utime(new.index(commit), (at, at))
 

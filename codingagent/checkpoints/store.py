@@ -214,7 +214,7 @@ class Checkpoints(Reader):
         covered, notes = self.covered(base), self._notes(base)
         made = Import(self._store).commits(base, states, notes.encoded())
         last = {path: state for each in states for path, state in each.items()}
-        self._store.write_index(base, lambda: made, last, None)
+        self._store.write_index(base, lambda: made, last)
         self._covered, self._known[made[-1]] = (made[-1], covered), notes
         return made
 

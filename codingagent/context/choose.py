@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from codingagent.context import rank
 from codingagent.context.blocks import CodeBlock, blocks, lines_of
-from codingagent.context.rank import BY_TASK, DOCS, TESTS, Query, Ranked
+from codingagent.context.rank import BY_TASK, DOCS, TESTS, Query, Ranked, bm25, parts_of, said_shares
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
@@ -104,25 +103,21 @@ class _Candidate(NamedTuple):
     page: _Page
     block: CodeBlock
     text: str = ""
+    counts: tuple[int, ...] = ()
+    """How often each of the task's words is a part of a name in it."""
     names: frozenset[str] = frozenset()
     """The parts of what it defines."""
-    length: float = 0.0
 
 
-# Most files are as they were a request ago, so what is made of them alone is kept.
+# Most files are as they were a request ago.
 @lru_cache(maxsize=2 * FILES_LIMIT)
-def _cut(path: str, text: str) -> Sequence[tuple[CodeBlock, str, frozenset[str], float]]:
+def _cut(asked: Query, path: str, text: str) -> list[tuple[CodeBlock, str, tuple[int, ...], frozenset[str]]]:
     """Return the blocks of a file, each as a candidate has it."""
     lines, cut = lines_of(text), blocks(path, text)
     texts = ["\n".join(lines[each.first - 1 : each.last]) for each in cut]
-    names = [frozenset().union(*map(rank.parts_of, each.names)) for each in cut]
-    return [(*each, math.log(len(each[1]) + 60)) for each in zip(cut, texts, names, strict=True)]
-
-
-@lru_cache(maxsize=2 * FILES_LIMIT)
-def _counts(words: tuple[str, ...], path: str, text: str) -> Sequence[tuple[int, ...]]:
-    """Return how often each word is a part of a name in each block of a file."""
-    return [rank.count_parts(words, each) for _, each, *_ in _cut(path, text)]
+    counts = map(asked.count_parts, texts)
+    names = (frozenset().union(*map(parts_of, each.names)) for each in cut)
+    return list(zip(cut, texts, counts, names, strict=True))
 
 
 def choose(
@@ -185,11 +180,9 @@ def _top_of_changelog(pages: Iterable[_Page], latest: Sequence[Sequence[str]]) -
 
 
 def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
-    found = [_Candidate(page, *each) for page in pages for each in _cut(page.file.path, page.text)]
-    words = tuple(asked.words)
-    counts = [row for page in pages for row in _counts(words, page.file.path, page.text)]
-    by_text = rank.bm25(asked, counts, [len(each.text) + 20 for each in found])
-    by_name = rank.said_shares([each.names for each in found], asked.words)
+    found = [_Candidate(page, *each) for page in pages for each in _cut(asked, page.file.path, page.text)]
+    by_text = bm25(asked, [each.counts for each in found], [len(each.text) + 20 for each in found])
+    by_name = said_shares([each.names for each in found], asked.words)
     named = _named(asked, found)
     of_named = Counter[str]()
     for each in (found[at] for at in named):
@@ -201,7 +194,7 @@ def _ordered(asked: Query, pages: Sequence[_Page]) -> list[_Candidate]:
     for page in pages:
         page.score = _NAMED_FILE if page.file.named else _FILE * page.file.score / best
     scores = [
-        each.page.score + _TEXT * text + _NAME * name - _LENGTH * each.length
+        each.page.score + _TEXT * text + _NAME * name - _LENGTH * math.log(len(each.text) + 60)
         for each, text, name in zip(found, by_text, by_name, strict=True)
     ]
     for at in named:

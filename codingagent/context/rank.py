@@ -76,8 +76,8 @@ _CONFIGURED = lazy_pattern(
 )
 
 
-class Query(Struct, frozen=True):
-    """A task to look for: its words in lower case, with their weights."""
+class Query(Struct, frozen=True, eq=False):
+    """A task to look for: its words in lower case, with their weights; each is like no other."""
 
     task: str
     words: Mapping[str, float]
@@ -97,6 +97,19 @@ class Query(Struct, frozen=True):
     def count(self, text: str) -> tuple[int, ...]:
         """Return how often each word's root occurs in a text in lower case, inside longer words too."""
         return tuple(map(text.count, self.roots))
+
+    def count_parts(self, text: str) -> tuple[int, ...]:
+        """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
+        low = text.lower()
+        if not any(word.removesuffix("s") in low for word in self.words):  # as most texts have none
+            return (0,) * len(self.words)
+        have = Counter(map(str.lower, _PART.findall(text)))
+        return tuple(
+            have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
+            if word.isalpha()
+            else low.count(word)
+            for word in self.words
+        )
 
 
 class Row(NamedTuple):
@@ -120,6 +133,7 @@ class Ranked(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
+@functools.lru_cache(maxsize=10)
 def query(task: str, check: str = "") -> Query:
     """Return the words of a task that tell files apart, with the parts of compound names."""
     said = {next(filter(None, each)).strip("().").lower() for each in _AS_CODE.findall(task)}
@@ -139,20 +153,6 @@ def query(task: str, check: str = "") -> Query:
     return Query(task, best, tuple(map(_root, best)), exact, kinds, check)
 
 
-def count_parts(words: tuple[str, ...], text: str) -> tuple[int, ...]:
-    """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
-    low = text.lower()
-    if not any(word.removesuffix("s") in low for word in words):  # as most texts have none
-        return (0,) * len(words)
-    have = Counter(map(str.lower, _PART.findall(text)))
-    return tuple(
-        have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
-        if word.isalpha()
-        else low.count(word)
-        for word in words
-    )
-
-
 def look(asked: Query, path: str, text: str) -> Row:
     return Row(path, len(text), asked.count(text.lower()))
 
@@ -169,8 +169,7 @@ def rank(
     for ago, commit in enumerate(log):
         for path in commit.paths:
             last.setdefault(path, ago)
-    words = tuple(asked.words)
-    told = [count_parts(words, commit.message) for commit in log]
+    told = [asked.count_parts(commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
     names = [frozenset(map(_root, parts_of(path.rpartition("/")[2].partition(".")[0]))) for path in paths]
@@ -241,11 +240,8 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     ]
     scores = []
     for row, size in zip(counts, sizes, strict=True):
-        if not any(row):
-            scores.append(0.0)
-            continue
         long = _SATURATION * (1 - _LENGTH + _LENGTH * size / mean)
-        each = zip(row, weights, strict=True)
+        each = zip(row, weights, strict=True) if any(row) else ()
         scores.append(sum(weight * count / (count + long) for count, weight in each if count))
     best = max(scores, default=0.0) or 1.0
     return [score / best for score in scores]
@@ -257,10 +253,8 @@ def said_shares(names: Sequence[frozenset[str]], said: Container[str]) -> list[f
     weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
     known = {part for part in held if part in said}
     return [
-        0.0
-        if known.isdisjoint(parts)
-        else sum(weights[part] for part in parts & known) / (sum(weights[part] for part in parts) or 1.0)
-        for parts in names
+        sum(weights[part] for part in has) / sum(weights[part] for part in parts) if has else 0.0
+        for parts, has in ((parts, parts & known) for parts in names)
     ]
 
 

@@ -39,8 +39,8 @@ def kept_text() -> str:
     """Return the guide for a chat to keep. Its answers show by their mark that they were written by it."""
     text = re.sub(r"(\[REPLY [^\]]*)\]", rf'\1 guide="{mark()}"]', protocol_text())
     return (
-        f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: where PROTOCOL names"
-        f" it, answer by this guide; what else PROTOCOL says goes first.\n\n{text}\n"
+        f"Guide {mark()[:4]} of codingagent, for messages with the section === HEADER ===: where PROTOCOL"
+        f" names it, answer by this guide; what else PROTOCOL says goes first.\n\n{text}\n"
     )
 
 
