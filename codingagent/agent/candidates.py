@@ -135,7 +135,6 @@ class Trials:
             with contextlib.suppress(CodingAgentError, KeyboardInterrupt):
                 self._go_on(one, person, runners.append)
 
-        self._context.remark(f"{len(todo)} answers are tried side by side")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             begun = [pool.submit(go_on, one) for one in todo]
             try:
