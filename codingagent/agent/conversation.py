@@ -176,9 +176,11 @@ class Conversation:
         self.trials.run(numbers)
         chats, every = self.session.chats, self.session.trials
         green = [number for number, ended in every if ended and ended.outcome == "green"]
+        if chats is None or not all(ended for _, ended in every):
+            return
         # A later request is for one chat alone: that whose answer was taken.
-        is_later = len(every) < len(self.session.candidates)
-        if chats is None or len(every) < (1 if is_later else chats.count) or not all(e for _, e in every):
+        earlier = (each for each in self.session.candidates if each.sequence < self.session.sequence)
+        if len(every) < (1 if any(each.at > chats.at for each in earlier) else chats.count):
             return
         why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
         try:
