@@ -82,7 +82,7 @@ class Trials:
             kept = mailbox.keep(data, session.session_id, session.sequence, f"_candidate{number}.txt")
             self._log.record(CandidateBegan(number, session.sequence, kept, digest, now()))
             self._log.sync()
-        if name:
+        if name and mailbox.read(name) == data:  # else it was still being written, and is another one
             mailbox.remove(name)
         return number
 
@@ -135,7 +135,6 @@ class Trials:
             with contextlib.suppress(CodingAgentError, KeyboardInterrupt):
                 self._go_on(one, person, runners.append)
 
-        self._context.remark(f"{len(todo)} answers are tried side by side")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             begun = [pool.submit(go_on, one) for one in todo]
             try:

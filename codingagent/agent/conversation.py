@@ -176,7 +176,11 @@ class Conversation:
         self.trials.run(numbers)
         chats, every = self.session.chats, self.session.trials
         green = [number for number, ended in every if ended and ended.outcome == "green"]
-        if chats is None or len(every) < chats.count or not all(ended for _, ended in every):
+        if chats is None or not all(ended for _, ended in every):
+            return
+        # A later request is for one chat alone: that whose answer was taken.
+        earlier = (each for each in self.session.candidates if each.sequence < self.session.sequence)
+        if len(every) < (1 if any(each.at > chats.at for each in earlier) else chats.count):
             return
         why = f"{len(green)} of {len(every)} are green: `codingagent take N` takes one"
         try:

@@ -177,11 +177,10 @@ class Lines(Screen):
         *(entries.InboxFound, entries.RequestWritten, entries.AnswerTaken, entries.AnswerSetAside),
         *(entries.OperationEnded, entries.CheckEnded, entries.TurnEnded, entries.GrantsRevoked),
         *(entries.ProtectedSettled, entries.UndoEnded, entries.ChatsNamed),
-        entries.CandidateEnded,
+        *(entries.CandidateBegan, entries.CandidateEnded),
     )
     told_elsewhere: Kinds = (
         *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),
-        entries.CandidateBegan,
         *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade, entries.HookChanged),
     )
     _look = layout.PIPE

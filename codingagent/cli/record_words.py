@@ -114,8 +114,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             own = f"; for its chat: `codingagent copy --candidate {record.number}`" * record.waits
             yield _plain(command_table.runnable(f"candidate {record.number}: {record.told}{own}"))
         case entries.ChatsNamed():
-            then = "; the only one with a green check is taken" * record.takes_green
-            yield _plain(f"answers to each request that are tried before one is taken: {record.count}{then}")
+            then = "; by itself, if one alone is green" * record.takes_green
+            yield _plain(f"answers that are tried in copies, before one is taken: {record.count}{then}")
         case entries.ApprovalAnswered():
             name = session.asked.name if session.asked else "the question"
             yield _plain(f"{name}: {record.answer.said}")

@@ -327,7 +327,8 @@ def check_home(root: Path, *, was_found: bool) -> None:
     for name in names:
         if is_link_at(root / name):
             raise UsageError(f"{root / name} is a link; a home needs real folders: remove it")
-    if root.parent.parent.name == "candidates" and entries.is_session_id(root.parents[2].name):
+    real = resolved(root)
+    if real.parent.parent.name == "candidates" and entries.is_session_id(real.parents[2].name):
         how = "`codingagent try`, `take` and `copy --candidate N` work with it"
         raise UsageError(f"{root} is a candidate's, and no home of its own; {how}")
     if was_found and is_link_at(root):
