@@ -124,7 +124,7 @@ class Protection:
         names = [change.path for change in self._log.session.protected_found]
         known = self._asks(self.changes())
         asks = [known[path] for path in names if path in known]
-        reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
+        reasons = [f"changed by a command: {'; '.join(ask.reasons)}" for ask in asks[:NAMED]]
         if is_long := len(asks) > NAMED:
             reasons.append(f"{len(asks) - NAMED} more protected files were changed")
         names, parts = [*map(paths.shown, names)], self._parts()

@@ -103,7 +103,7 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str, variables: It
                 reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
         elif (ask := policies.ask_for_path(policy.filesystem, path)) is not None:
-            add({ask.rule: ask.reason}, *ask.grants)
+            add(dict(zip(ask.rules, ask.reasons, strict=True)), *ask.grants)
     return Ask(tuple(found), tuple(dict.fromkeys(found.values())), tuple(grants)) if found else None
 
 

@@ -72,14 +72,6 @@ class Ask(Struct, frozen=True):
     grants: tuple[str, ...]
     """What a yes for always covers, and is remembered for: little more than what was asked."""
 
-    @property
-    def rule(self) -> str:
-        return "; ".join(self.rules)
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
-
 
 class Deny(Struct, frozen=True):
     """Denied. The model reads the reason and the suggestion."""

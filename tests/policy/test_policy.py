@@ -109,7 +109,7 @@ def test_all_rules_that_ask_are_given_each_once() -> None:
     verdict = judged("git push && git push; rm -r a; rm -r b")
     assert isinstance(verdict, Ask)
     assert verdict.rules == ("shell.approval_required: git push", "shell.approval_required: rm -r")
-    assert verdict.reason == (
+    assert "; ".join(verdict.reasons) == (
         "'git push' may publish something in your name; 'rm -r b' may delete data that can't be recovered"
     )
 
