@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
-from codingagent.secrets.rules import one_of, pairs, words
+from codingagent.secrets.rules import one_of, pairs, part, words
 from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form
 
@@ -21,21 +21,7 @@ _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # The kind of secret that the last word of a name promises, tried in turn.
 _KINDS = [(kind, lazy_pattern(last)) for kind, last in pairs("names")]
 _KINDS.append(("KEY", lazy_pattern(rf"(?:{'|'.join(sorted(_KEYS))})keys?")))
-# What is between the name of a secret and its value.
-_SEPARATOR = lazy_pattern(
-    # Possessive: no other end of the name is tried where nothing follows it.
-    r"""(?P<rest>(?:\w|-(?!>)){0,48}+)(?:"""
-    rf"""(?P<close>\\{{0,3}}["'`][\])]?|["'`]?\]|\[\d{{0,4}}\]|\}})?[ \t]*(?P<sep>{one_of("signs")})"""
-    rf"""|(?P<xml>{one_of("elements")})|["'`]?(?P<said>{one_of("sentences")})"""
-    # --password …, password …
-    r"""|["']?(?P<blank>(?:[ \t]+[0578](?=[ \t]+[^ \t\n]))?)(?=[ \t]+[^ \t\n])"""
-    r""")[ \t]*(?:\\?\r?\n(?:\r?\n)?[ \t]*)?""",
-    re.IGNORECASE,
-)
-_QUOTE = lazy_pattern(
-    r"(?:new[ ])?(?:(?:&?(?:\[\])?[A-Za-z_][\w.:]{0,60})?>?[(<]{1,2}\s{0,40}){0,2}"
-    r"(?:default\w{0,5}[=:]\s?)?[A-Za-z$]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
-)
+_SEPARATOR, _QUOTE = lazy_pattern(part("separator"), re.IGNORECASE), lazy_pattern(part("quote"))
 # A call that takes the name of something, not its value.
 _LOOK_UP = lazy_pattern(rf"(?:.*[.:])?(?:{one_of('calls that look up')})", re.IGNORECASE)
 _BARE = lazy_pattern(r"[^\s\"'`<>]{1,1000}")

@@ -10,19 +10,14 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import STEMS, is_about, kind_of, name_at
 from codingagent.secrets.files import is_secret_file
-from codingagent.secrets.rules import one_of_named, pairs, part
+from codingagent.secrets.rules import pairs, part
 from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form, form_of
 
 _REST = lazy_pattern(r"[\w-]{0,48}+(?![\w-])")
 # At the end of the name of what holds secrets: secretEnv, token_list.
 _HOLDS = lazy_pattern(r"[_-]?(?:env|list|map|set|vars?|variables|store)$", re.IGNORECASE)
-# What follows the name of what holds secrets: passwords["alice"] = …; secrets.stripe: …
-_HOLDER = lazy_pattern(
-    rf"""(?:{one_of_named("collections")}|(?P<near>["'`]?[\])]{{0,2}})"""
-    r"""(?P<path>(?:\.[\w-]{1,40}|\[["'`:]?[\w.@-]{0,60}["'`]?\]){0,3})["'`]?[ \t]{0,20}"""
-    rf"""(?:{one_of_named("collections after a path")})|(?P<element>(?:[ ][^<>\n]{{0,80}})?>))"""
-)
+_HOLDER = lazy_pattern(part("holder"))
 _ONE = lazy_pattern(part("literal"))
 _CALLERS = ("name", "key", "id", "label", "type", "variable", "field", "option")
 _BEFORE = ":=>( \t@\\\"'`"
@@ -227,9 +222,7 @@ _BORDER = set("-+|: =")
 _IN_QUOTES = lazy_pattern(r"\"[^\"\n]{0,500}\"|'(?:[^'\n\\]|\\.){0,500}'")
 _SQL = lazy_pattern(r"\b(?:INSERT|insert|COPY|copy)\b")
 _INSERT = lazy_pattern(r"\(([^()]{5,2000})\)\s{0,20}(?:(values?)\s{0,20}|from stdin;\r?\n)", re.IGNORECASE)
-_TUPLE = lazy_pattern(
-    r"\s{0,20},?\s{0,20}\(((?:'(?:[^'\\\n]|\\.|''){0,300}+'[^'()\n]{0,50}|[^'()\n]{1,50}){0,50}+)\)"
-)
+_TUPLE = lazy_pattern(part("tuple"))
 _LINE = lazy_pattern(r"(?!\\\.|\Z)([^\n]*)\n?")
 # A heading of a table: where its rows begin, the kinds of its columns, what parts cells, what a row is.
 _Head = tuple[int, list[str | None], str, re.Pattern[str]]

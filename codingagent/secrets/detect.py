@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import assigned, containers, values
+from codingagent.secrets import assigned, containers, rules, values
 from codingagent.secrets.rules import compiled, rows, words
 from codingagent.secrets.texts import Places, places
 
@@ -63,11 +63,7 @@ def _joined(found: list[Secret]) -> list[Secret]:
 # for in the runs only, which is five times faster.
 _RUN = lazy_pattern(r"[A-Za-z0-9_.~-]{18,}")
 _IN_RUN = lazy_pattern(r"[A-Za-z0-9_.~-]+")
-# What can come right before a secret inside a longer string.
-_ESCAPE = lazy_pattern(
-    r"(?:\\[a-z0]|[%=][0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\x1b\[[0-9;]{0,9}m)$", re.IGNORECASE
-)
-
+_ESCAPE = lazy_pattern(rules.part("escape"), re.IGNORECASE)
 # Leads that also end common words.
 _WORDS = words("kinds after a word")
 # A secret that begins before its lead ends at most so many characters after it.
@@ -143,11 +139,7 @@ def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
 # Private keys, each line a secret of its own: so line numbers stay true.
 _BEGIN = lazy_pattern(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _HEADER = lazy_pattern(r"[A-Z][A-Za-z-]{2,20}: ")
-# After a margin, as of a quotation or a string: base64, in which `\n` can be written out.
-_BODY = lazy_pattern(
-    r"[\s\"'`+>|#*,;.-]*(?:\d+[ \t|:]+)?(?:\\[nr]|[\"'` ])*"
-    r"([A-Za-z0-9+/=]{2,}(?:(?:\\[nr])+[A-Za-z0-9+/=]+)*)"
-)
+_BODY = lazy_pattern(rules.part("key_line"))
 _LINE = lazy_pattern(r"[^\n]+")
 
 

@@ -32,11 +32,7 @@ def is_secret_file(path: str) -> bool:
     return name.lstrip("._") in NAMES or inside in _PLACES or _SECRET.fullmatch(name) is not None
 
 
-_ASSIGNED = lazy_pattern(
-    r"""[ \t]*(?:[#;]+[ \t]*(?=(?:export )?[\w.-]+[ \t]*=))?"""
-    r"""(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
-    r"""[ \t]*(?:=|:(?=[ \t"'])|[ \t](?=[^ \t]))[ \t]*(?P<value>[^\r\n]*)"""
-)
+_ASSIGNED = lazy_pattern(rules.part("variable"))
 _TRIM = " \t\r,;"
 
 

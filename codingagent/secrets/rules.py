@@ -46,6 +46,8 @@ def part(name: str) -> str:
     return _whole(f"<{name}>")
 
 
-_PARTS.update((*pairs("parts"), *pairs("members")))
+_PARTS.update((*pairs("parts"), *pairs("members"), *pairs("expressions")))
+_PARTS |= {name: one_of(name) for name in ("signs", "elements", "sentences")}
+_PARTS |= {"collections": one_of_named("collections"), "paths": one_of_named("collections after a path")}
 compiled = cache(partial(re.compile, flags=re.ASCII))
 """Compile the expression of a rule when its lead is first seen: most never are."""

@@ -15,12 +15,9 @@ from msgspec.structs import replace
 
 from codingagent.model import encoding
 from codingagent.model.patterns import lazy_pattern
+from codingagent.secrets.rules import part
 
-# Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
-ENCODED = lazy_pattern(
-    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
-    r"|[A-Za-z0-9+/_-]{10,})={0,2}"
-)
+ENCODED = lazy_pattern(part("encoded"))
 # Half of a longer one, as a line's end or a program leaves it, says too much.
 _SHORTEST_HALF = 16
 _CODECS = ("utf-8", "cp1252", "utf-16-le", "cp1251", "gb18030", "cp932", "euc-kr", "euc-jp", "big5")

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets.rules import any_of, words
+from codingagent.secrets.rules import any_of, part, words
 
 _CODE, _PROSE = words("suffixes of code"), words("suffixes of prose")
 _PLAIN = words("words that are no values")
@@ -35,10 +35,7 @@ def form_of(path: str) -> Form:
 _EXAMPLE = any_of("examples")
 _RUN = any_of("runs")
 _REFERENCE = any_of("references")
-# What a bare word is in code: a call, an attribute, a variable.
-_CALL = lazy_pattern(
-    r"[A-Za-z_][\w.:>-]{0,100}[(\[]|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_]\w*\*?$"
-)
+_CALL = lazy_pattern(part("call"))
 _TECHNICAL = any_of("technical", re.IGNORECASE)
 _PATH = lazy_pattern(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
 _IDENTIFIER = any_of("identifiers", re.IGNORECASE)

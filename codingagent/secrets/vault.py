@@ -21,16 +21,13 @@ from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, files, values
 from codingagent.secrets.detect import Secret, find_secrets
+from codingagent.secrets.rules import part
 from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, likely, places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _HASHED = 5
 _NAME = lazy_pattern(rf"SECRET-[A-Z0-9]{{1,16}}-[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
-# What a chat or a model may make of a name: other case, other hyphens, characters lost or added.
-_ALTERED = lazy_pattern(
-    r"SECRET[-_ \\\u2010-\u2015]{0,3}([A-Z0-9]{1,16})[-_ \\\u2010-\u2015]{1,3}([0-9A-Z]{4,8})(?![0-9A-Z])",
-    re.IGNORECASE,
-)
+_ALTERED = lazy_pattern(part("altered"), re.IGNORECASE)
 _REST = lazy_pattern("[0-9A-Za-z]*")
 _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 _FIRST = "SECRET-"
