@@ -8,23 +8,18 @@ from posixpath import join, normpath
 
 from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import alternatives, lazy_pattern
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict, denied
 from codingagent.policy.shell_commands import ShellCommand, ShellLine, Word, Words, is_looked_through
 from codingagent.policy.shell_parser import read_line
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
-_UPLOADING = lazy_pattern(
-    r"-[A-Za-z]*[TFd]|--upload-file|--form|--form-string|--data(-[a-z]+)?|--json|--post-(data|file)"
-    r"|--body-(data|file)"
-)
+_UPLOADING = alternatives(policies.SECTIONS["uploads"])
 _CHANGING = lazy_pattern(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
 _LINE_SHOWN_CHARACTERS = 200
 _VARIABLE = lazy_pattern(r"\$\{?(\w+)")
-_LOCAL_URL = lazy_pattern(
-    r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
-)
+_LOCAL_URL = alternatives(policies.SECTIONS["local addresses"])
 
 
 def judge_command(policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()) -> Verdict:
@@ -246,10 +241,7 @@ def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
     return 0
 
 
-_HARMLESS = lazy_pattern(
-    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
-    r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
-)
+_HARMLESS = alternatives(policies.SECTIONS["harmless places"])
 _HOME = lazy_pattern(r"~|\$HOME\b|\$\{HOME\b")
 _HERE = lazy_pattern(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
@@ -304,15 +296,10 @@ def _placed(word: Word, here: str, workspace: str) -> str:
 
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = lazy_pattern(r"[\w .,:=@/+\\-]+", re.ASCII)
-# Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
-_LEAVES = lazy_pattern(
-    r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.|\.git\b| --(out|ext)| /[fg]:", re.IGNORECASE
-)
+_LEAVES = alternatives(policies.SECTIONS["cmd leaves"], re.IGNORECASE)
 
 _BETWEEN_COMMANDS = lazy_pattern(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
-_BEFORE_A_COMMAND = lazy_pattern(
-    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""", re.IGNORECASE
-)
+_BEFORE_A_COMMAND = alternatives(policies.SECTIONS["cmd before a command"], re.IGNORECASE)
 _NAME = lazy_pattern(r'"([^"]+)"|([^\s"<>,;=/]+)')
 _ENDING = lazy_pattern(r"\.(exe|com|cmd|bat)$")
 

@@ -89,33 +89,33 @@ def denied(why: str, **named: object) -> Deny:
 Verdict = Allow | Ask | Deny
 
 # --- the presets, as rules.txt lists what they block, ask about, and protect by its name ---
-_SECTIONS = sections(__file__)
-_DENIED = table(_SECTIONS["denied"])
+SECTIONS = sections(__file__)
+_DENIED = table(SECTIONS["denied"])
 
 
 def _patterns(name: str) -> tuple[str, ...]:
     """Return the patterns between the commas; the words before a bracket begin each in it."""
     found: list[str] = []
-    text = " ".join(_SECTIONS[name].split())
+    text = " ".join(SECTIONS[name].split())
     for start, inside in re.findall(r"([^,()]+)(?:\(([^)]*)\))?", text):
         found += (f"{start} {end}".strip() for end in inside.split(","))
     return tuple(" ".join(each.split()) for each in found if each.strip())
 
 
 def _names(name: str) -> tuple[str, ...]:
-    return tuple(_SECTIONS[name].split())
+    return tuple(SECTIONS[name].split())
 
 
 def reasons(*kinds: str) -> dict[str, str]:
     """Return the commands that sections of some kinds ask about, and why."""
-    sections = [name for name in _SECTIONS if name.startswith(kinds)]
+    sections = [name for name in SECTIONS if name.startswith(kinds)]
     return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
 
 
 @cache
 def usages(name: str) -> dict[str, tuple[str, ...]]:
     """Return the words that a section has for each program."""
-    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
+    lines = [line.partition(": ") for line in SECTIONS[name].splitlines()]
     return {each: tuple(rest.split()) for names, _, rest in lines for each in names.split()}
 
 
@@ -129,7 +129,7 @@ CHOOSING_VARIABLES = frozenset(_names("variables that choose"))
 
 EXECUTED_NAMES = {
     f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}": kind.partition(": ")[2]
-    for kind in _SECTIONS
+    for kind in SECTIONS
     if kind.startswith("executed")
     for name in _names(kind)
 }
