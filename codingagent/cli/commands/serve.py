@@ -129,9 +129,7 @@ def _serve_until_stopped(
 def _call(
     context: typer.Context,
     named: _EndpointOptions,
-    method: Annotated[
-        str, typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another.")
-    ],
+    method: Annotated[str, options.option("method")],
     params: Annotated[str | None, options.option("params")] = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
