@@ -82,16 +82,14 @@ class HomeLock:
 def is_held(path: Path) -> bool:
     """Return whether a living process holds a lock file; nothing is created or written."""
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
+    with contextlib.suppress(OSError):
         handle = retried(lambda: os.open(path, flags))
-    except OSError:
-        return False
-    try:
-        take(handle)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
+        try:
+            take(handle)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
     return False
 
 
