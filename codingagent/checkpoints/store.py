@@ -484,18 +484,14 @@ class SafeReader:
         # A deep tree would otherwise cost the square of its depth.
         if not f"{folder}/".startswith(f"{self._at}/"):
             self.close()
-        try:
-            for part in filter(None, folder[len(self._at) :].split("/")):
-                _refuse_protected(part)
-                missing = create and self._place.folder.lstat(part) is None
-                self._place.enter(part, create=missing)
-                if self._place.folder.identity() in self._hidden:
-                    raise OperationError("not covered: it belongs to codingagent itself")  # noqa: TRY301
-            _refuse_protected(name)
-        except BaseException:
-            # The walk ended somewhere on the way: the next one begins at the root.
-            self.close()
-            raise
+        at, self._at = self._at, "\0"  # nowhere: if this walk ends on its way, the next begins at the root
+        for part in filter(None, folder[len(at) :].split("/")):
+            _refuse_protected(part)
+            missing = create and self._place.folder.lstat(part) is None
+            self._place.enter(part, create=missing)
+            if self._place.folder.identity() in self._hidden:
+                raise OperationError("not covered: it belongs to codingagent itself")
+        _refuse_protected(name)
         self._at = folder
         return name
 

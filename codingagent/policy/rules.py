@@ -340,17 +340,12 @@ def advice(policy: Policy) -> str:
 def describe(policy: Policy) -> str:
     """Describe the policy in two lines: what it allows, and exactly what asks or is refused."""
     files, shell = policy.filesystem, policy.shell
-    if not files.enabled:
-        said = ["no file operations"]
-    else:
-        said = ["files may only be read" if files.read_only else "files may be read and changed"]
+    may = "files may only be read" if files.read_only else "files may be read and changed"
+    said = [may if files.enabled else "no file operations"]
     said += [f"only in {', '.join(files.allowed_paths)}"] if files.allowed_paths else []
-    if not shell.enabled:
-        said.append("no commands")
-    elif shell.allowed_commands:
-        said.append(f"commands: only {', '.join(shell.allowed_commands)}")
-    else:
-        said.append("commands may be run")
+    listed = ", ".join(shell.allowed_commands)
+    runs = f"commands: only {listed}" if listed else "commands may be run"
+    said.append(runs if shell.enabled else "no commands")
     asked = (
         _named(shell.approval_required) if shell.enabled else "",
         "protected files" if files.approval_required and not files.read_only else "",

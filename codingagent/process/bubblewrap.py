@@ -216,17 +216,14 @@ class Bubblewrap(Struct, frozen=True):
         if sys.platform != "win32":
             from codingagent.process.mounts import opened_at
 
-            opened: list[int] = []
             try:
-                found = os.fstat(opened_at("/", os.fspath(self.temporary), opened, "folder", 0o700))
+                with contextlib.ExitStack() as opened:
+                    found = os.fstat(opened_at("/", os.fspath(self.temporary), opened, "folder", 0o700))
                 if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
                     return file_id(found)
             except OSError as fault:
                 if fault.errno not in (errno.ENOTDIR, errno.ELOOP):
                     raise
-            finally:
-                for handle in opened:
-                    os.close(handle)
         raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
     def _has_own_home(self) -> bool:

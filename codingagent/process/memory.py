@@ -26,17 +26,16 @@ def limit_bytes(megabytes: int) -> int | None:
 
     0 megabytes mean three quarters of the machine's memory.
     """
+    most = 0
     if sys.platform == "linux":
         most = min([mmap.PAGESIZE * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
-        return megabytes * _MIB if megabytes else int(most * _SHARE)
-    elif sys.platform == "win32":  # noqa: RET505  # the type checker follows this
+    elif sys.platform == "win32":
         import ctypes
 
         status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its length first, the memory second
         ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status))
-        return megabytes * _MIB if megabytes else int(status[1] * _SHARE)
-    else:
-        return None
+        most = status[1]
+    return (megabytes * _MIB or int(most * _SHARE)) if most else None
 
 
 def in_words(limit: int | None) -> str:

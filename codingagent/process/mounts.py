@@ -127,22 +127,19 @@ def _enter(pid: int) -> None:
 def _mount(mount: Mapping[str, object], slot: str) -> None:
     """Make one mount; retry while the path is being swapped."""
     for look in range(1, _LOOKS + 1):
-        opened: list[int] = []
         try:
-            return _mount_once(mount, slot, opened)
+            with contextlib.ExitStack() as opened:
+                return _mount_once(mount, slot, opened)
         except OSError as fault:
             if mount["is_optional"] and fault.errno in _NO_PLACE:
                 return None
             if fault.errno not in _CHANGED or (look == _LOOKS and mount["identity"] is None):
                 raise
-        finally:
-            for handle in opened:
-                os.close(handle)
         time.sleep(_PAUSE_S)
     raise OSError(errno.ESTALE, "changed while the sandbox was set up; run the command again")
 
 
-def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> None:
+def _mount_once(mount: Mapping[str, object], slot: str, opened: contextlib.ExitStack) -> None:
     kind, target, identity = mount["kind"], str(mount["target"]), mount["identity"]
     attributes = _NO_SETUID | _NO_DEVICES | (_READ_ONLY if mount["is_read_only"] else 0)
     if kind == "layer":
@@ -172,11 +169,11 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
             _check(_library().mount(b"tmpfs", name, b"tmpfs", attributes, options))
             return
         source = os.open(_EMPTY_FILE, os.O_RDONLY | os.O_CREAT, 0o444)
-        opened.append(source)
+        opened.callback(os.close, source)
     _bind(source, place, attributes)
 
 
-def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> None:
+def _mount_layer(mount: Mapping[str, object], slot: str, opened: contextlib.ExitStack) -> None:
     """Mount a folder with a layer over it, as `Mount` says of its kind."""
     source, stored = mount["source"], mount["stored"]
     attributes, is_cache = _NO_SETUID | _NO_DEVICES, not mount["is_read_only"]
@@ -218,10 +215,10 @@ def _named(handle: int) -> str:
     return f"{_HOST}/proc/self/fd/{handle}"
 
 
-def opened_at(root: str, path: str, opened: list[int], made: str = "", mode: int = 0o755) -> int:
+def opened_at(root: str, path: str, opened: contextlib.ExitStack, made: str = "", mode: int = 0o755) -> int:
     """Open a path without following links; it is absolute, and relative to the folder `root`.
 
-    `opened` receives the descriptors, for the caller to close. `made` is "folder" or "file": create missing
+    `opened` closes the descriptors. `made` is "folder" or "file": create missing
     components, ending in this; folders with a `mode`.
     """
     at = _opened_root(root)
@@ -241,13 +238,14 @@ def opened_at(root: str, path: str, opened: list[int], made: str = "", mode: int
     return at
 
 
-def _open_below(folder: int, path: str, opened: list[int]) -> int:
+def _open_below(folder: int, path: str, opened: contextlib.ExitStack) -> int:
     # The last name may be a link that is kept as such, and not followed either.
     flags = _PATH_ONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
     name = os.fsencode(path.strip("/"))
-    opened.append(_call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how)))
-    return opened[-1]
+    handle = _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
+    opened.callback(os.close, handle)
+    return handle
 
 
 @cache

@@ -202,18 +202,16 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
             return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
         if os.geteuid() and os.stat(sandbox.program).st_mode & stat.S_ISUID:
             return f"{sandbox.program} runs as root: remove its setuid bit, or install a newer one"
-    handles: tuple[int, ...] = ()
     try:
-        sandbox.make_temporary()
-        trial = sandbox.confine_trial(_TRIAL)
-        handles = trial.handles
-        words = [str(handles[word]) if isinstance(word, int) else word for word in trial.argv]
-        done = run_tool(words, trial.variables, timeout_s=_TRIAL_S, handles=handles)
+        with contextlib.ExitStack() as stack:
+            sandbox.make_temporary()
+            trial = sandbox.confine_trial(_TRIAL)
+            for handle in trial.handles:
+                stack.callback(os.close, handle)
+            words = [str(trial.handles[word]) if isinstance(word, int) else word for word in trial.argv]
+            done = run_tool(words, trial.variables, timeout_s=_TRIAL_S, handles=trial.handles)
     except (OSError, WorkError) as fault:
         return str(fault)
-    finally:
-        for handle in handles:
-            os.close(handle)
     if done.returncode:
         told = " ".join(done.stderr.decode("utf-8", "replace").split())
         return bubblewrap.advice_on(told or f"{sandbox.program} ended with exit code {done.returncode}")

@@ -349,14 +349,10 @@ def _ps() -> Iterable[tuple[int, int, int]]:
 def _reap_all() -> dict[int, int]:
     """Reap every child that has ended; return exit codes by pid, negative for signals."""
     ended: dict[int, int] = {}
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        ended[pid] = os.waitstatus_to_exitcode(status)
+    with contextlib.suppress(ChildProcessError):  # none is left
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+    return ended
 
 
 # --- helpers ---------------------------------------------------------------------------------------

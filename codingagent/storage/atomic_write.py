@@ -87,12 +87,9 @@ def sync(folders: Iterable[Path]) -> None:
         import ctypes  # Late: only what is not synced on its own needs it.
 
         for folder in on_disks.values():
-            handle = os.open(folder, os.O_RDONLY)
-            try:
+            with dirfd.open_handle(folder, os.O_RDONLY) as handle:
                 if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
                     os.sync()
-            finally:
-                os.close(handle)
     elif sys.platform != "win32":
         os.sync()
 
@@ -107,11 +104,8 @@ def remove_folder(path: Path) -> None:
         shutil.rmtree(path, onerror=_make_removable)
         return
     with contextlib.suppress(OSError):
-        handle = os.open(path, _FOLDER)
-        try:
+        with dirfd.open_handle(path, _FOLDER) as handle:
             _empty(handle)
-        finally:
-            os.close(handle)
         os.rmdir(path)
 
 
@@ -129,11 +123,8 @@ def _empty(top: int) -> None:
     while todo:
         name = todo.pop()
         with contextlib.suppress(OSError):
-            handle = os.open(name, _FOLDER, dir_fd=top)
-            try:
+            with dirfd.open_handle(name, _FOLDER, dir_fd=top) as handle:
                 todo += _moved_up(handle, top)
-            finally:
-                os.close(handle)
             os.rmdir(name, dir_fd=top)
 
 

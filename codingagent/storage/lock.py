@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors, system_reason
-from codingagent.workspace.dirfd import retried
+from codingagent.workspace.dirfd import open_handle, retried
 
 # A call of a tool holds it for a millisecond.
 _LOOK_FIRST_EVERY_S, _LOOK_EVERY_S = 0.001, 0.05
@@ -82,16 +82,11 @@ class HomeLock:
 def is_held(path: Path) -> bool:
     """Return whether a living process holds a lock file; nothing is created or written."""
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = retried(lambda: os.open(path, flags))
-    except OSError:
-        return False
-    try:
-        take(handle)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
+    with contextlib.suppress(OSError), open_handle(path, flags) as handle:
+        try:
+            take(handle)
+        except OSError:
+            return True
     return False
 
 

@@ -16,7 +16,7 @@ from codingagent.model.documents import kind_by_name
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import retried, stat_of
+from codingagent.workspace.dirfd import open_handle, retried, stat_of
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
@@ -252,21 +252,15 @@ def _is_open(path: str) -> bool | None:
         import signal
 
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        except OSError:
-            return None
-        try:
-            # A process that opens the file now breaks the lease; the signal for that must be one that
-            # is ignored, not SIGIO, which would end this process.
-            fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_UNLCK)
+            with open_handle(path, os.O_RDONLY | os.O_NONBLOCK) as handle:
+                # A process that opens the file now breaks the lease; the signal for that must be one that
+                # is ignored, not SIGIO, which would end this process.
+                fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_UNLCK)
+                return False
         except OSError as fault:
             return True if fault.errno == errno.EAGAIN else None
-        else:
-            return False
-        finally:
-            os.close(handle)
     else:
         # As one who shares it with readers only: a writer is in the way.
         return _is_refused(path, _GENERIC_READ, _SHARE_READ)

@@ -50,6 +50,16 @@ def retried(call: Callable[[], _T]) -> _T:
     return call()
 
 
+@contextlib.contextmanager
+def open_handle(path: str | Path, flags: int, *, dir_fd: int | None = None) -> Iterator[int]:
+    """Open a file or a folder as `os.open` does, and close it at the end."""
+    handle = retried(lambda: os.open(path, flags, dir_fd=dir_fd))
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def sync(handle: int, *, only_content: bool = False) -> None:
     """Return when a file is on the disk: its content and length, and also its times if not `only_content`."""
     if sys.platform == "darwin":

@@ -94,11 +94,9 @@ def _serve_until_stopped(
 
     endpoint = named.chosen()
     assert not isinstance(endpoint, Command)
-    token, told = None, ""
-    if isinstance(endpoint, Tcp):
-        told = "no token: every user of this machine can run commands here"
-        if not named.no_token:
-            token, told = endpoints.token_for_server(named.token_file)
+    token, told = None, "no token: every user of this machine can run commands here" * named.no_token
+    if isinstance(endpoint, Tcp) and not named.no_token:
+        token, told = endpoints.token_for_server(named.token_file)
     log = HandleLog(sys.stderr.fileno())
     place: StandardStreams | endpoints.Listener
     with ExitStack() as stack:
