@@ -11,9 +11,10 @@ import stat
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
@@ -63,6 +64,8 @@ _ATTRIBUTES = ("info", "attributes")
 _OTHERS = ("modules", "worktrees")
 _DATA = ("objects", "refs", "logs", "lfs")
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
+_States: TypeAlias = Mapping[str, State | None]
+_Commits: TypeAlias = Callable[[], list[str]]
 
 
 class Store:
@@ -117,42 +120,51 @@ class Store:
             # A commit without files has no such tree.
             has_files = bool(self.git("ls-tree", commit, "--", FILES))
             tree = f"{commit}:{FILES}" if has_files else "--empty"
-            self._make_index("", commit, {("read-tree", tree): {}})
+            self.write_index("", lambda: [commit], {}, tree=tree)
 
     def write_index(
-        self, old: str, new: str, changes: Mapping[str, State | None], recent: Mapping[str, State] | None
-    ) -> None:
-        """Write a commit's index from another one and the differences; `recent`: also note all metadata."""
-        calls: dict[tuple[str, ...], Mapping[str, State | None]] = {}
+        self, old: str, commits: _Commits, changes: _States, recent: _States | None = None, tree: str = ""
+    ) -> str:
+        """Make commits, and an index of the last from another one; it then takes the place of all others.
+
+        It differs from that in `changes`, or holds a tree; `recent`: also note all metadata. Both are made at
+        the same time: an index names content that is not there yet. Return the commit.
+        """
+        new, calls = self.path / "index.new", dict[tuple[str, ...], _States]()
+        if tree:
+            calls["read-tree", tree] = {}
         if changes:
             calls["update-index", "--add", "--replace", "-z", "--index-info"] = changes
         if recent is not None:
             calls["update-index", "-q", "--refresh", "-z", "--index-info"] = recent
-        self._make_index(old, new, calls)
 
-    def _make_index(
-        self, old: str, commit: str, calls: Mapping[tuple[str, ...], Mapping[str, State | None]]
-    ) -> None:
-        """Make a commit's index from another one by calls of git; it then takes the place of all others."""
-        path, new = self.index(commit), self.path / "index.new"
-        with disk_errors(f"{path} can't be written"):
+        def update() -> None:
+            for call, entries in calls.items():
+                lines = (
+                    f"{f'{state.git_mode:o} {state.blob}' if state else _GONE}\t{stored(path)}\0"
+                    for path, state in entries.items()
+                )
+                data = os.fsencode("".join(lines))
+                git_files.together(self.root, partial(self.git, *call, data=data, index=new))
+
+        with disk_errors(f"{new} can't be written"):
             if old:
                 shutil.copyfile(self.index(old), new)
             else:
                 new.write_bytes(_EMPTY_INDEX)
-            for call, changes in calls.items():
-                lines = (
-                    f"{f'{state.git_mode:o} {state.blob}' if state else _GONE}\t{stored(path)}\0"
-                    for path, state in changes.items()
-                )
-                data = os.fsencode("".join(lines))
-                git_files.together(self.root, partial(self.git, *call, data=data, index=new))
+            try:
+                made, _ = git_files.together(None, commits, update)
+            except git_files.GitError:
+                new.unlink()
+                raise
+            path = self.index(made[-1])
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (_LATE_S, _LATE_S))
             retried(lambda: os.replace(new, path))
             for other in self.path.glob("index.*"):
                 if other != path:
                     retried(other.unlink)
+        return str(made[-1])
 
     # --- git -----------------------------------------------------------------------------------
     def keep(self, data: bytes) -> str:

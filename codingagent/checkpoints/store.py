@@ -118,11 +118,11 @@ class Checkpoints(Reader):
         unseen -= taking.known.keys()
         taking.changes |= dict.fromkeys(unseen)
         new, new_notes = base, taking.noted(is_first=not base)
-        if taking.changes or new_notes != notes or not base:
-            [new] = taking.stream.commits(base, [taking.changes], new_notes.encoded())
+        commits = partial(taking.stream.commits, base, [taking.changes], new_notes.encoded())
+        is_new = bool(taking.changes) or new_notes != notes or not base
         recent = taking.recent if taking.stale_bytes > self._limits.stale_bytes else None
-        if new != base or recent is not None:
-            store.write_index(base, new, taking.changes, recent)
+        if is_new or recent is not None:
+            new = store.write_index(base, commits if is_new else lambda: [base], taking.changes, recent)
         if not any(state and state.is_link for state in taking.changes.values()):
             covered = self.covered(base)
             gone = {path for path, state in taking.changes.items() if state is None}
@@ -213,7 +213,8 @@ class Checkpoints(Reader):
         self._store.ready_index(base)
         covered, notes = self.covered(base), self._notes(base)
         made = Import(self._store).commits(base, states, notes.encoded())
-        self._store.write_index(base, made[-1], {p: s for each in states for p, s in each.items()}, None)
+        last = {path: state for each in states for path, state in each.items()}
+        self._store.write_index(base, lambda: made, last)
         self._covered, self._known[made[-1]] = (made[-1], covered), notes
         return made
 
