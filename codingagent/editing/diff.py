@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from codingagent.editing import nearest
-from codingagent.model import encoding, patterns, plain_text
+from codingagent.model import encoding, plain_text
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
 # Larger files are not compared: the comparison would be slow, and too long to read.
 BYTES_LIMIT = 400_000
-# Lines before times lines after, where they differ at all: a reply could have lines compared for hours.
-# What is more is shown as replaced in one piece.
-_WORK_LIMIT = 1_000_000
 # The lines that name the file come first.
 _HEAD = 2
-_HUNK = patterns.lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
 class Difference(Struct, frozen=True):
@@ -54,32 +50,24 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
 
 
 def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
-    """Yield a unified difference; only what is between equal beginnings and ends is compared."""
-    head, tail = nearest.common_ends(before, after)
-    changed = [each[head : len(each) - tail] for each in (before, after)]
-    if not any(changed):
-        return
-    first = max(head - context, 0)
-    lead, trail = before[first:head], before[len(before) - tail :][:context]
-    if len(changed[0]) * len(changed[1]) > _WORK_LIMIT:
-        old, new = (len(lead) + len(each) + len(trail) for each in changed)
-        yield f"@@ -{first + 1},{old} +{first + 1},{new} @@"
-        yield from (f" {line}" for line in lead)
-        yield from (f"-{line}" for line in changed[0])
-        yield from (f"+{line}" for line in changed[1])
-        yield from (f" {line}" for line in trail)
-        return
-    old_part, new_part = ([*lead, *each, *trail] for each in changed)
-    unified = difflib.unified_diff(old_part, new_part, lineterm="", n=context)
-    for number, line in enumerate(unified):
-        if number < _HEAD:
-            continue
-        hunk = _HUNK.fullmatch(line)
-        if hunk is None:
-            yield line
-        else:
-            old_at, new_at = (int(hunk[each]) + first for each in (1, 3))
-            yield f"@@ -{old_at}{hunk[2]} +{new_at}{hunk[4]} @@"
+    compared = difflib.SequenceMatcher[str](None)
+    # How it would compare them itself takes time that grows with the square.
+    steps = [step for step in nearest.steps(before, after) if step[1] < step[2] or step[3] < step[4]]
+    compared.opcodes = steps  # type: ignore[attr-defined]  # what it gives in groups
+    for group in compared.get_grouped_opcodes(context) if steps else ():
+        (_, start, _, new_start, _), (_, _, end, _, new_end) = group[0], group[-1]
+        yield f"@@ -{_span(start, end)} +{_span(new_start, new_end)} @@"
+        for kind, start, end, new_start, new_end in group:
+            if kind == "equal":
+                yield from (f" {line}" for line in before[start:end])
+                continue
+            yield from (f"-{line}" for line in before[start:end])
+            yield from (f"+{line}" for line in after[new_start:new_end])
+
+
+def _span(start: int, end: int) -> str:
+    """Return lines as the head of a hunk counts them: of none, the line above."""
+    return str(end) if end - start == 1 else f"{start + (start < end)},{end - start}"
 
 
 def text_of(path: str, old: bytes, new: bytes | None) -> str:
