@@ -32,36 +32,6 @@ _WORK = {_EXECUTING: _EXECUTING, _APPROVAL: _EXECUTING}
 
 Changes = dict[str, object]
 
-# By record: the phases in which it may come, and the phase after each. Others may come in any. The circle is
-# REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back.
-_PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
-    entries.RequestWritten: {_DUE: _AWAITING},
-    # During a turn its own request is due anyway.
-    entries.PersonSaid: {was: then for was, then in _REWRITTEN.items() if was is not _COMPLETE},
-    entries.RefreshAsked: {_AWAITING: _DUE},
-    # The waiting request tells of the old check.
-    entries.CheckNamed: _REWRITTEN,
-    entries.AnswerTaken: {_AWAITING: _EXECUTING},
-    entries.CandidateBegan: {_AWAITING: _AWAITING},
-    entries.CandidateEnded: {_AWAITING: _AWAITING},
-    # The check runs once before the first answer, and first of all before the first request.
-    entries.OperationStarted: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
-    entries.OperationEnded: _WORK,
-    entries.CheckEnded: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
-    # The question may be asked again: the file that the operation would change has changed.
-    entries.ApprovalAsked: {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
-    entries.ApprovalAnswered: {_APPROVAL: _EXECUTING},
-    entries.ProtectedFound: _WORK,
-    entries.ProtectedSettled: _WORK,
-    entries.UndoBegan: {_AWAITING: _AWAITING, _COMPLETE: _COMPLETE},
-    # REQUEST_DUE: words or a refresh came while an undo was being finished.
-    entries.UndoEnded: {_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE},
-    # With Finished and nothing said meanwhile: COMPLETE.
-    entries.TurnEnded: dict.fromkeys(_WORK, _DUE),
-    entries.SessionReopened: {_COMPLETE: _DUE},
-    entries.SessionClosed: {_DUE: _COMPLETE, _AWAITING: _COMPLETE},
-}
-
 
 def fold(session: Session | None, record: entries.Record) -> Session:
     """Return the state after one more record; ValueError if it can't follow: another program wrote it."""
@@ -109,15 +79,15 @@ def _begun(record: entries.Record) -> Session:
 
 
 def _changes(session: Session, record: entries.Record) -> Changes:
-    was, phases = session.phase, _PHASES.get(type(record), _SAME)
+    if (row := _RECORDS.get(type(record))) is None:
+        raise ValueError("a second start of a session")
+    was, (phases, changes) = session.phase, row
     if was not in phases:
         raise ValueError(f"a {record.class_name} while the session is {was.value}")
     phase = phases[was]
     found: Changes = {"updated_at": record.at, "phase": phase}
     if was is _APPROVAL is not phase and not isinstance(record, entries.ApprovalAnswered):
         found["asked"] = None
-    if (changes := _CHANGES.get(type(record))) is None:
-        raise ValueError("a second start of a session")
     found.update(changes(session, record))
     return found
 
@@ -289,6 +259,11 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
     return {"answered": record, "granted": granted, "agreed": agreed, "denied": denied}
 
 
+def _settle(session: Session, record: entries.ProtectedSettled) -> Changes:
+    is_unchecked = session.is_unchecked or bool(record.put_back)
+    return {"asked": None, "answered": None, "protected_settled": record, "is_unchecked": is_unchecked}
+
+
 def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
     if session.late and session.late[0][0] == record.sequence:
@@ -404,36 +379,49 @@ def _paths(event: events.Event) -> tuple[str, ...]:
             return tuple(each.path for each in file_changes((event,)) if not each.removes)
 
 
-# By record, what it changes besides the phase; the first one of a journal is none of them.
-_CHANGES: Mapping[type[entries.Record], Callable[[Session, Any], Changes]] = {
-    entries.InboxFound: lambda _, record: {"earlier": record.files},
-    entries.RequestWritten: _written,
-    entries.PersonSaid: _say,
-    entries.RefreshAsked: _refresh,
-    entries.CheckNamed: lambda _, record: {"check": record.command},
-    entries.CandidateBegan: lambda session, record: {"candidates": (*session.candidates, record)},
-    entries.CandidateEnded: lambda session, record: {"tried": {**session.tried, record.number: record}},
-    entries.ChatsNamed: lambda _, record: {"chats": record if record.count else None},
-    entries.AnswerTaken: _take,
-    entries.OperationStarted: _start,
-    entries.OperationEnded: _end_operation,
-    entries.CheckEnded: _end_check,
-    entries.ApprovalAsked: lambda _, record: {"asked": record, "answered": None},
-    entries.ApprovalAnswered: _answer,
-    entries.GrantsRevoked: lambda session, record: {"granted": session.granted.difference(record.grants)},
-    entries.CheckpointTaken: _keep,
-    entries.ProtectedFound: lambda _, record: {"protected_found": record.changes},
-    entries.ProtectedSettled: lambda session, record: {
-        "asked": None,
-        "answered": None,
-        "protected_settled": record,
-        "is_unchecked": session.is_unchecked or bool(record.put_back),
-    },
-    entries.UndoBegan: lambda _, record: {"undoing": record},
-    entries.UndoEnded: _end_undo,
-    entries.TurnEnded: _end_turn,
-    entries.SessionReopened: _reopen,
-    entries.SessionClosed: lambda *_: {"is_closed": True},
-    entries.SessionRenamed: lambda _, record: {"name": record.name},
-    **dict.fromkeys((entries.AnswerSetAside, entries.CommitMade, entries.HookChanged), lambda *_: {}),
+# By record: the phases in which it may come, and the phase after each; what it changes besides. The circle is
+# REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back. The first one of a journal is none of them.
+_RECORDS: Mapping[type[entries.Record], tuple[Mapping[Phase, Phase], Callable[[Session, Any], Changes]]] = {
+    entries.InboxFound: (_SAME, lambda _, record: {"earlier": record.files}),
+    entries.RequestWritten: ({_DUE: _AWAITING}, _written),
+    # During a turn its own request is due anyway.
+    entries.PersonSaid: ({was: then for was, then in _REWRITTEN.items() if was is not _COMPLETE}, _say),
+    entries.RefreshAsked: ({_AWAITING: _DUE}, _refresh),
+    # The waiting request tells of the old check.
+    entries.CheckNamed: (_REWRITTEN, lambda _, record: {"check": record.command}),
+    entries.CandidateBegan: (
+        {_AWAITING: _AWAITING},
+        lambda session, record: {"candidates": (*session.candidates, record)},
+    ),
+    entries.CandidateEnded: (
+        {_AWAITING: _AWAITING},
+        lambda session, record: {"tried": {**session.tried, record.number: record}},
+    ),
+    entries.ChatsNamed: (_SAME, lambda _, record: {"chats": record if record.count else None}),
+    entries.AnswerTaken: ({_AWAITING: _EXECUTING}, _take),
+    # The check runs once before the first answer, and first of all before the first request.
+    entries.OperationStarted: ({**_WORK, _DUE: _DUE, _AWAITING: _AWAITING}, _start),
+    entries.OperationEnded: (_WORK, _end_operation),
+    entries.CheckEnded: ({**_WORK, _DUE: _DUE, _AWAITING: _AWAITING}, _end_check),
+    # The question may be asked again: the file that the operation would change has changed.
+    entries.ApprovalAsked: (
+        {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
+        lambda _, record: {"asked": record, "answered": None},
+    ),
+    entries.ApprovalAnswered: ({_APPROVAL: _EXECUTING}, _answer),
+    entries.GrantsRevoked: (_SAME, lambda was, record: {"granted": was.granted.difference(record.grants)}),
+    entries.CheckpointTaken: (_SAME, _keep),
+    entries.ProtectedFound: (_WORK, lambda _, record: {"protected_found": record.changes}),
+    entries.ProtectedSettled: (_WORK, _settle),
+    entries.UndoBegan: ({_AWAITING: _AWAITING, _COMPLETE: _COMPLETE}, lambda _, record: {"undoing": record}),
+    # REQUEST_DUE: words or a refresh came while an undo was being finished.
+    entries.UndoEnded: ({_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE}, _end_undo),
+    # With Finished and nothing said meanwhile: COMPLETE.
+    entries.TurnEnded: (dict.fromkeys(_WORK, _DUE), _end_turn),
+    entries.SessionReopened: ({_COMPLETE: _DUE}, _reopen),
+    entries.SessionClosed: ({_DUE: _COMPLETE, _AWAITING: _COMPLETE}, lambda *_: {"is_closed": True}),
+    entries.SessionRenamed: (_SAME, lambda _, record: {"name": record.name}),
+    **dict.fromkeys(
+        (entries.AnswerSetAside, entries.CommitMade, entries.HookChanged), (_SAME, lambda *_: {})
+    ),
 }
