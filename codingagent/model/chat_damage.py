@@ -1,9 +1,8 @@
 """Character damage by chats, each with its inverse; that undoing is right, the caller must prove."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -80,74 +79,53 @@ ENTITY = lazy_pattern(
     r"|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]|[3-9a-fA-F][\da-fA-F]{2,3}|1[\da-fA-F]{3}));"
 )
 
+UNDERSCORE = lazy_pattern(r"\\_")
 TYPOGRAPHIC = lazy_pattern("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = lazy_pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
 ZERO_WIDTH = lazy_pattern("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
 # Persian, the languages of India and emoji are written with the joiners.
 _NO_JOINER = lazy_pattern("[\u200b\u2060\ufeff\u00ad]")
 FULL_WIDTH = lazy_pattern("[［］【】〔〕〖〗]")
-
-
-def without_escapes(text: str) -> str:
-    """Remove all CommonMark escapes, including those of backslashes."""
-    return ESCAPE.sub(r"\1", text) if "\\" in text else text
-
-
-def without_underscore_escapes(text: str) -> str:
-    return text.replace("\\_", "_")
-
-
-def without_entities(text: str) -> str:
-    """Decode, once, only the entities that an HTML serializer has to write."""
-    if "&" not in text:
-        return text
-    from html import unescape  # its table takes long to import
-
-    # What stands for no character is left: half of a pair.
-    return ENTITY.sub(lambda found: unescape(found[0]).replace("\ufffd", "") or found[0], text)
-
-
-def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
-    codes = str.maketrans(dict(table))
-    return lambda text: text if text.isascii() else text.translate(codes)
-
-
-with_straight_quotes = _translating(dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'"))
-without_zero_width = _translating(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-_without_zero_width_blanks = _translating(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
-with_ascii_brackets = _translating(dict(zip("［］【】〔〕〖〗", "[][][][]", strict=True)))
-_with_plain_hyphens = _translating(dict.fromkeys("\u2010\u2011", "-"))
-_with_plain_dashes = _translating({"—": "--", "…": "..."})
-
-
-def with_plain_blanks(text: str) -> str:
-    """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
-    return text if text.isascii() and "&nbsp;" not in text else ODD_BLANK.sub(" ", text)
-
-
-LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
-_LEAD = lazy_pattern("(?:[ \t\u00a0\u3000]|&nbsp;)+")
-
-
-def with_plain_indentation(text: str) -> str:
-    """Replace unusual spaces at the start of a line with ordinary ones."""
-    found = _LEAD.match(text)
-    # U+3000 is as wide as two.
-    return (
-        text if found is None else with_plain_blanks(found[0].replace("\u3000", "  ")) + text[found.end() :]
-    )
-
-
+HYPHEN = lazy_pattern("[\u2010\u2011]")
+DASH = lazy_pattern("[—…]")
 # Messengers turn a file name whose extension is also a country's domain into a link:
 # [x.py](http://x.py), <http://x.py|x.py>.
 LINK = lazy_pattern(r"\[([\w./+-]+\.\w+)\]\(<?https?://\1/?>?\)|<https?://([\w./+-]+\.\w+)/?\|\2>")
+_PLAIN = dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'") | {"—": "--", "…": "..."}
+_PLAIN |= zip("［］【】〔〕〖〗", "[][][][]", strict=True)
 
 
-def without_links(text: str) -> str:
-    """Replace links that only repeat a file name with that name."""
-    if "http" not in text:
-        return text
-    return LINK.sub(lambda found: found[1] or found[2], text)
+def _plain(found: re.Match[str]) -> str:
+    return _PLAIN[found[0]]
+
+
+def _character(found: re.Match[str]) -> str:
+    from html import unescape  # its table takes long to import
+
+    # What stands for no character is left: half of a pair.
+    return unescape(found[0]).replace("\ufffd", "") or found[0]
+
+
+def _undoing(trace: re.Pattern[str], plain: str | Callable[[re.Match[str]], str]) -> Callable[[str], str]:
+    """Return what puts plain text in the place of all that a pattern matches, once."""
+    return lambda text: trace.sub(plain, text)
+
+
+without_escapes = _undoing(ESCAPE, r"\1")
+without_underscore_escapes = _undoing(UNDERSCORE, "_")
+without_entities = _undoing(ENTITY, _character)
+with_straight_quotes = _undoing(TYPOGRAPHIC, _plain)
+without_zero_width = _undoing(ZERO_WIDTH, "")
+with_ascii_brackets = _undoing(FULL_WIDTH, _plain)
+with_plain_blanks = _undoing(ODD_BLANK, " ")
+
+LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
+_LEAD = lazy_pattern("^(?:[ \t\u00a0\u3000]|&nbsp;)+")
+
+
+def _plain_lead(found: re.Match[str]) -> str:
+    # U+3000 is as wide as two.
+    return with_plain_blanks(found[0].replace("\u3000", "  "))
 
 
 # They turn the direction in which a line is shown; a page for Arabic or Hebrew puts one before each.
@@ -161,10 +139,6 @@ MARGIN = lazy_pattern(rf"^[ \t]*{_TURN}|{_END}", re.MULTILINE)
 def without_direction(text: str) -> str:
     """Remove direction marks before each line, and those behind it that belong to them."""
     return text if text.isascii() else re.sub(_END, "", _MARGIN.sub(r"\1\2", text), flags=re.MULTILINE)
-
-
-HYPHEN = lazy_pattern("[\u2010\u2011]")
-DASH = lazy_pattern("[—…]")
 
 
 class DamageRow(Struct, frozen=True):
@@ -181,18 +155,18 @@ _ESCAPED = "`*_[]"
 ROWS = (
     DamageRow(Damage.CITATIONS, citations.ANY, citations.without, ""),
     DamageRow(Damage.DIRECTION, MARGIN, without_direction, ""),
-    DamageRow(Damage.ZERO_WIDTH, _NO_JOINER, _without_zero_width_blanks, ""),
-    DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
+    DamageRow(Damage.ZERO_WIDTH, _NO_JOINER, _undoing(_NO_JOINER, ""), ""),
+    DamageRow(Damage.BLANKS, LEADING_BLANK, _undoing(_LEAD, _plain_lead), ""),
     DamageRow(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),
     DamageRow(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
-    DamageRow(Damage.LINKS, LINK, without_links, ""),
+    DamageRow(Damage.LINKS, LINK, _undoing(LINK, lambda found: found[1] or found[2]), ""),
     DamageRow(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
-    DamageRow(Damage.UNDERSCORES, lazy_pattern(r"\\_"), without_underscore_escapes, "_"),
+    DamageRow(Damage.UNDERSCORES, UNDERSCORE, without_underscore_escapes, "_"),
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
-    DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, partial(_INLINE_ESCAPE.sub, r"\1"), _ESCAPED),
+    DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, _undoing(_INLINE_ESCAPE, r"\1"), _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
-    DamageRow(Damage.HYPHENS, HYPHEN, _with_plain_hyphens, ""),
-    DamageRow(Damage.DASHES, DASH, _with_plain_dashes, ""),
+    DamageRow(Damage.HYPHENS, HYPHEN, _undoing(HYPHEN, "-"), ""),
+    DamageRow(Damage.DASHES, DASH, _undoing(DASH, _plain), ""),
 )
 
 
