@@ -123,7 +123,10 @@ def apply(
                 found = _by_number(meant, lines.lines, arrival, path)
                 notes, moved = notes + [told] * bool(told), moved + bool(told)
             else:
-                found = _by_search(part, label, lines.lines, arrival, proven, path)
+                came = part.is_verbatim or (arrival is not None and arrival.in_code)
+                both = (*split(part.search),), (*split(part.replace),)
+                sought = match.SearchEdit(*both, label, arrival, proven, came, path)
+                found = match.find(lines.lines, sought)
         except OperationError as fault:
             raise fault if is_counted and not several else _refused(fault, len(parts)) from None
         notes += [f"{label} {found.note}"] if found.note else []
@@ -147,21 +150,6 @@ def _by_number(part: LineRange, lines: FileLines, arrival: BodyEvidence | None, 
     if arrival is not None:
         body = body_rules.mend_lines(part.text, ReplacedLines(path, lines, start, end), arrival)
     return match.Found(start, end - start, (*split(body.text),), (0, 0), notes=body.notes)
-
-
-def _by_search(
-    part: Replacement, label: str, lines: FileLines, arrival: BodyEvidence | None, proven: Channel, path: str
-) -> match.Found:
-    sought = match.SearchEdit(
-        tuple(split(part.search)),
-        tuple(split(part.replace)),
-        label,
-        arrival,
-        proven,
-        part.is_verbatim or (arrival is not None and arrival.in_code),
-        path,
-    )
-    return match.find(lines, sought)
 
 
 def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str) -> Edited:
