@@ -16,7 +16,8 @@ from codingagent.editing import body_rules, diff_apply, edit_markers, match, nea
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel, Damage
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement, Substitution
 from codingagent.model.paths import shown
@@ -81,6 +82,46 @@ def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -
         )
     search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
     return Replacement(joined(search), joined(new)), close + 1
+
+
+_QUOTE_ENTITIES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
+# A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
+_NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
+
+
+def mend_replacements(body: str) -> tuple[tuple[Replacement, ...], tuple[str, ...]]:
+    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and notes.
+
+    Markers in entities show what became of all of the body. It is decoded as a whole then, once, and
+    refused where not all of it came so.
+    """
+    try:
+        return read_replacements(body), ()
+    except OperationError:
+        bare, notes = body_rules.without_fence(split(body)), tuple[str, ...]()
+        if bare is None and _with_markers(body) == body:
+            raise
+    if bare is not None:
+        body, notes = joined(bare), (body_rules.FENCE_NOTE,)
+    if chat_damage.has_encoded_marker(body):
+        # All of it went through one serializer of HTML: nothing in it was left out.
+        rest = chat_damage.ENTITY.sub("", body)
+        is_partly = any(name in body and quote in rest for name, quote in _QUOTE_ENTITIES.items())
+        if is_partly or any(c in rest for c in "<>&") or _NAMELESS.search(body):
+            raise OperationError(
+                "The markers of this edit came as HTML entities, and the lines between them only in part:"
+                " nothing was done",
+                advice="; send this block again in a code block",
+            )
+        body = chat_damage.without_entities(body)
+        notes += (f"{Damage.ENTITIES.value} were undone in the body, as in its markers",)
+    if (whole := _with_markers(body)) != body:
+        notes += ("damaged SEARCH/REPLACE markers were read as such",)
+    return read_replacements(whole), notes
+
+
+def _with_markers(body: str) -> str:
+    return "\n".join(edit_markers.marker_of(line) or line for line in body.split("\n"))
 
 
 # --- applying --------------------------------------------------------------------------------------

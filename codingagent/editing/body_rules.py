@@ -9,15 +9,14 @@ Over 500 lines: the rules, their tables in the order in which they are tried, an
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby, pairwise
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import characters, edit_markers, file_kinds, file_lines, indentation
+from codingagent.editing import characters, file_kinds, file_lines, indentation
 from codingagent.editing.characters import BodyCase, BodyRule, ReplacedLines
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
@@ -470,10 +469,6 @@ COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
 # letter: that is how to say that it is meant.
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 _THE_BODY = lazy_pattern(r"\b([Tt]he) body\b")
-_QUOTE_ENTITIES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
-# A parameter of an address that has lost its name: `&lt=3` is read as an entity too.
-_NAMELESS = lazy_pattern(r"://\S{1,500}?&(?:amp|lt|gt);=")
-T = TypeVar("T")
 
 
 class Body(Struct, frozen=True):
@@ -533,38 +528,3 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
     else:
         return
     raise OperationError(f"{fact}: nothing was done", advice="; send this block again in a code block")
-
-
-def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:
-    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and notes.
-
-    Markers in entities show what became of all of the body. It is decoded as a whole then, once, and
-    refused where not all of it came so. `read` raises OperationError for what can't be read.
-    """
-    try:
-        return read(body), ()
-    except OperationError:
-        bare, notes = without_fence(file_lines.split(body)), tuple[str, ...]()
-        if bare is None and _with_markers(body) == body:
-            raise
-    if bare is not None:
-        body, notes = joined(bare), (FENCE_NOTE,)
-    if chat_damage.has_encoded_marker(body):
-        # All of it went through one serializer of HTML: nothing in it was left out.
-        rest = chat_damage.ENTITY.sub("", body)
-        is_partly = any(name in body and quote in rest for name, quote in _QUOTE_ENTITIES.items())
-        if is_partly or any(c in rest for c in "<>&") or _NAMELESS.search(body):
-            raise OperationError(
-                "The markers of this edit came as HTML entities, and the lines between them only in part:"
-                " nothing was done",
-                advice="; send this block again in a code block",
-            )
-        body = chat_damage.without_entities(body)
-        notes += (f"{Damage.ENTITIES.value} were undone in the body, as in its markers",)
-    if (whole := _with_markers(body)) != body:
-        notes += ("damaged SEARCH/REPLACE markers were read as such",)
-    return read(whole), notes
-
-
-def _with_markers(body: str) -> str:
-    return "\n".join(edit_markers.marker_of(line) or line for line in body.split("\n"))

@@ -93,14 +93,14 @@ def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) 
 def test_damaged_markers_are_read(markers: tuple[str, str, str]) -> None:
     """Only where the body can't be read otherwise: text that looks like a marker is safe."""
     body = f"{markers[0]}\na\n{markers[1]}\nb\n{markers[2]}\n"
-    ((found,), _) = body_rules.mend_replacements(body, apply.read_replacements)
+    ((found,), _) = apply.mend_replacements(body)
     assert (found.search, found.replace) == ("a\n", "b\n")
 
 
 def test_a_body_with_readable_markers_is_not_looked_into() -> None:
     """Its text may tell of markers in another form."""
     body = "<<<<<<< SEARCH\n**=======**\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n"
-    (_, notes) = body_rules.mend_replacements(body, apply.read_replacements)
+    (_, notes) = apply.mend_replacements(body)
     assert notes == ()
 
 
@@ -108,13 +108,13 @@ def test_markers_in_entities_show_what_became_of_the_body() -> None:
     """What encodes one < encodes all of them, once; quotes may be spared."""
     plain = '<<<<<<< SEARCH\nif a < "b":\n=======\nif a > "&lt;":\n>>>>>>> REPLACE\n'
     body = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    mended, notes = body_rules.mend_replacements(body, apply.read_replacements)
+    mended, notes = apply.mend_replacements(body)
     assert mended == apply.read_replacements(plain)
     assert notes
     nameless = body.replace("&amp;lt;", "https://a.org/?q=1&lt;=3")
     for lost in (body.replace("a &lt;", "a <"), nameless):
         with pytest.raises(OperationError, match="entities"):
-            body_rules.mend_replacements(lost, apply.read_replacements)
+            apply.mend_replacements(lost)
 
 
 def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:

@@ -129,7 +129,7 @@ def _edit_file(values: _Values) -> Operation:
         arrival = values.arrival()
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
-        change, notes = body_rules.mend_replacements(values.body, apply.read_replacements)
+        change, notes = apply.mend_replacements(values.body)
         values.notes += notes
         return EditFile(path, change, arrival, unchecked)
     if start is None or end is None:
