@@ -43,22 +43,6 @@ class Kind(StrEnum):
     """Part of a JSON message, of no known type."""
 
 
-class EqualByMeaning(Struct, frozen=True):
-    """Base of values that are equal when they mean the same, no matter how they came."""
-
-    incidental: ClassVar[tuple[str, ...]]
-
-    def _meaning(self) -> list[object]:
-        names = self.__struct_fields__
-        return [type(self), *(getattr(self, n) for n in names if n not in self.incidental)]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EqualByMeaning) and self._meaning() == other._meaning()
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._meaning()))
-
-
 After = Literal["whole", "part", "moved", "nothing", "anything"]
 """What is at a path afterwards: a file written whole, one changed in part, one from another path, none, or
 nobody knows."""
@@ -90,11 +74,10 @@ def moved(path: str, to: str, *, is_new: bool | None) -> Changes:
     return PathChange(path, "nothing", is_new=False), PathChange(to, "moved", is_new)
 
 
-class CreateFile(EqualByMeaning, frozen=True):
+class CreateFile(Struct, frozen=True):
     """Write a whole file, new or replacing an old one; missing parent folders are made."""
 
     kind: ClassVar[Kind] = Kind.CREATE_FILE
-    incidental = ("arrival",)
 
     path: str
     content: str | bytes
@@ -127,10 +110,8 @@ class LineRange(Struct, frozen=True):
     text: str
 
 
-class Replacement(EqualByMeaning, frozen=True):
+class Replacement(Struct, frozen=True):
     """Replace the only lines that read `search` with `replace`."""
-
-    incidental = ("is_verbatim",)
 
     search: str
     replace: str
@@ -174,11 +155,10 @@ class Substitutions(Struct, frozen=True):
     edits: tuple[Substitution, ...]
 
 
-class EditFile(EqualByMeaning, frozen=True):
+class EditFile(Struct, frozen=True):
     """Change part of a file: a line range, replacements, substitutions or hunks, all or none."""
 
     kind: ClassVar[Kind] = Kind.EDIT_FILE
-    incidental = ("arrival",)
 
     path: str
     change: LineRange | tuple[Replacement | LineRange, ...] | Substitutions | Diff

@@ -1,5 +1,6 @@
 """What is found in a reply, in which order, and what the screen says of it."""
 
+from codingagent.model.chat_damage import BodyEvidence
 from codingagent.model.operations import CreateFile, DeleteFile, Diff, DiffHunk, EditFile, Kind, Replacement
 from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags.reply import Problem, Step
@@ -50,13 +51,14 @@ b
 
 def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     found = read(_ALL, {"a.py", "old.py", "x/cart.py", "y/cart.py"})
-    edit = EditFile("a.py", (Replacement("a = 1\n", "a = 2\n"), Replacement("b = 1\n", "b = 2\n")))
+    pairs = (("a = 1\n", "a = 2\n"), ("b = 1\n", "b = 2\n"))
+    edit = EditFile("a.py", tuple(Replacement(*pair, is_verbatim=True) for pair in pairs))
     reason = "SEARCH/REPLACE at line 36 was not used: 'cart.py' fits x/cart.py and y/cart.py"
     how = ": write the path from the workspace root"
     assert found.items == (
         Step(edit, 5),
         Step(DeleteFile("old.py", ("x",)), 18),
-        Step(CreateFile("new.py", "x = 1\n", overwrite=False), 26),
+        Step(CreateFile("new.py", "x = 1\n", overwrite=False, arrival=BodyEvidence(in_code=True)), 26),
         Problem(Kind.SEARCH_REPLACE, reason, 36, subject="cart.py", advice=how),
     )
     assert found.notes == ()
@@ -81,8 +83,8 @@ def test_a_whole_file_that_exists_is_overwritten_and_one_that_is_not_listed_neve
     """What the listing leaves out, an ignored file say, is not replaced unseen."""
     text = "### a.py\n```\nx\n```\n### b.py\n```\ny\n```\n"
     assert [item.operation for item in read(text, {"a.py"}).items if isinstance(item, Step)] == [
-        CreateFile("a.py", "x\n"),
-        CreateFile("b.py", "y\n", overwrite=False),
+        CreateFile("a.py", "x\n", arrival=BodyEvidence(in_code=True)),
+        CreateFile("b.py", "y\n", overwrite=False, arrival=BodyEvidence(in_code=True)),
     ]
 
 

@@ -61,7 +61,8 @@ def test_the_parts_make_the_whole_wherever_it_was_cut(length: int) -> None:
     start = length - len(item.detail) - (len(WHOLE[:length]) - len(WHOLE[:length].rstrip("\n")))
     (item,) = joined(cut, f"{REPLY}````\n{WHOLE[start:]}````\n")
     assert isinstance(item, Step)
-    assert item.operation == CreateFile("a.py", BODY)
+    assert isinstance(item.operation, CreateFile)
+    assert (item.operation.path, item.operation.content) == ("a.py", BODY)
 
 
 def test_words_before_the_continuation_do_no_harm() -> None:

@@ -133,7 +133,7 @@ def test_a_clean_body_arrives_letter_by_letter_or_is_asked_for(lines: list[str],
     shielded = text.replace(f'"{path}"]', f'"{path}" until="T"]').replace(
         "[/CREATE_FILE]\n[END]", "[/CREATE_FILE T]\n[END]"
     )
-    assert operations(shielded) == [CreateFile(path, body)]
+    assert operations(shielded) == [CreateFile(path, body, arrival=None)]
 
 
 _PIECES = [
