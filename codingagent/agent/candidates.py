@@ -10,6 +10,7 @@ as in any home.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import sys
@@ -114,7 +115,7 @@ class Trials:
     def _go_on(self, one: Tried, person: Person, began: Callable[[Runner], object] = bool) -> None:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
-        beside = tuple(original / name for name in _beside(one))
+        beside = tuple(original / name for name in _folders(one, "beside"))
         place = WorkLayout(
             one.home.root / "workspace", (), own / "tmp", own / "checkpoints", original, beside
         )
@@ -172,20 +173,26 @@ class Trials:
         found = store.take()
         left = [each.path for each in found.left_out]
         held = [path for path in store.covered(found.id) if not is_of_git(path)]
+        held += [path for path in left if not path.endswith("/")]
+        folders = [path.rstrip("/") for path in left if path.endswith("/")]
+        folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
+        beside = folders
         if sys.platform == "linux":
-            from codingagent.workspace.copies import copy_files
+            from codingagent.workspace.copies import copy_files, files_below
 
-            copy_files(root, copy, [*held, *(path for path in left if not path.endswith("/")), *_OF_GIT])
+            # What is mounted on can't be removed, as a check does with what it makes anew.
+            below = {each: files_below(root, each) for each in folders}
+            beside = [each for each, inner in below.items() if inner is None]
+            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
         if (root / ".git").is_dir():
             for name in ("objects", "refs"):
                 (copy / ".git" / name).mkdir(parents=True)
-        folders = [path.rstrip("/") for path in left if path.endswith("/")]
-        beside = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
         if left_out := beside[_BESIDE_MOST:]:
             context.remark(f"commands of a candidate do not see {some(left_out, _NAMED)}: git ignores them")
-        for name in beside:  # what is mounted on must be there
+        for name in folders:  # what is mounted on must be there
             (copy / name).mkdir(parents=True, exist_ok=True)
-        (made / "beside").write_bytes(b"\0".join(map(os.fsencode, beside[:_BESIDE_MOST])))
+        for name, paths in (("beside", beside[:_BESIDE_MOST]), ("ignored", folders)):
+            (made / name).write_bytes(b"\0".join(map(os.fsencode, paths)))
         context.secrecy.save()
         for path in (self._home.sessions.folder / session_id).iterdir():
             if path.suffix in (".jsonl", ".json"):
@@ -209,7 +216,8 @@ class Trials:
             what = f"{some(names, _NAMED)} changed in the workspace since candidate {number} was tried"
             again = quoted_path(self._home.mailbox.processed / one.began.name)
             raise UsageError(f"{what}; try it again: codingagent try {again}")
-        shut = [*_beside(one), *(each.relative_to(root).as_posix() for each in own_code_in(root).kept)]
+        own = (each.relative_to(root).as_posix() for each in own_code_in(root).kept)
+        shut = [*_folders(one, "ignored"), *own]
         paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
         if bad := [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]:
             what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
@@ -217,7 +225,7 @@ class Trials:
         return one
 
 
-def _beside(one: Tried) -> list[str]:
-    """Return the folders that commands of a candidate see beside its copy."""
-    names = (one.home.root / "beside").read_bytes().split(b"\0")
+def _folders(one: Tried, which: str) -> list[str]:
+    """Return the folders that git ignores, or those of them that commands see beside the copy."""
+    names = (one.home.root / which).read_bytes().split(b"\0")
     return [os.fsdecode(name) for name in names if name]

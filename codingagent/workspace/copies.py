@@ -10,12 +10,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from codingagent.workspace.dirfd import walk_names
+
 assert sys.platform == "linux"
 
 # linux/fs.h: the copy shares the blocks of the file until one of them is written to.
 _FICLONE = 0x4004_9409
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CHUNK_BYTES = 2**30
+# A folder of no more is copied in a moment, as are hundreds of its kind.
+_FEW_FILES, _FEW_BYTES = 500, 10**7
 
 
 def copy_files(source: Path, target: Path, paths: Iterable[str]) -> None:
@@ -30,6 +34,19 @@ def copy_files(source: Path, target: Path, paths: Iterable[str]) -> None:
             with _opened(target / folder) as here:
                 for _, name in group:
                     _copy(name, there, here)
+
+
+def files_below(root: Path, folder: str) -> list[str] | None:
+    """Return the files and links below a folder, relative to the root; None if they are much to copy."""
+    found, left_bytes = list[str](), _FEW_BYTES
+    for where, _, names in walk_names(os.fspath(root / folder)):
+        for path in (os.path.join(where, name) for name in names):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                left_bytes -= os.lstat(path).st_size
+            found.append(os.path.relpath(path, root))
+        if len(found) > _FEW_FILES or left_bytes < 0:
+            return None
+    return found
 
 
 @contextlib.contextmanager

@@ -117,12 +117,23 @@ def test_the_next_request_has_its_results_and_its_changes_are_the_chats_own(live
 
 
 def test_what_commands_are_told_of_the_folder_is_the_workspace(live: LiveSession) -> None:
+    for number in range(501):  # so many are not copied
+        (live.workspace / f"deps/{number}").touch()
     tried(live, command("pwd; ls -d deps .codingagent sessions; echo y > deps/dep; cat deps/dep"))
     one = live.conversation.trials.named(1)
     assert one.session is not None
     output = str(one.session.results[0])
     assert str(live.workspace) in output
     assert "candidates" not in output
+    assert (live.workspace / "deps/dep").read_text("utf-8") == "dep\n"
+
+
+def test_a_check_makes_anew_what_git_ignores(live: LiveSession) -> None:
+    """A folder that is mounted could not be removed."""
+    line = "rm -r deps && mkdir -p deps/a && cat sum.txt > deps/a/b && test $(cat deps/*/*) = 3"
+    live.conversation.requests.name_check(line)
+    live.conversation.write_due()
+    assert tried(live, GREEN, RED) == [True, False]
     assert (live.workspace / "deps/dep").read_text("utf-8") == "dep\n"
 
 

@@ -63,8 +63,7 @@ def _copy(
     with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
     # Its parts, also in `outbox/parts/`, if it is longer than the person's chat takes.
-    settings = settings_of(home, state, {}, executes=False)
-    takes = pasted(settings.chat) if is_terminal(sys.stdout) else None
+    takes = pasted(settings_of(home, state, {}, executes=False).chat) if is_terminal(sys.stdout) else None
     limit = split or (takes if takes and len(text) > takes else None)
     pieces = (text,) if limit is None else in_parts(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
@@ -77,8 +76,7 @@ def _copy(
         done, if_not = put(piece, home.root, Path(state.workspace))
         size = layout.size(len(piece), tokens.estimate(piece))
         for line in filter(None, (f"{name.name} {done} ({size}): paste it into the chat", if_not)):
-            look = layout.look_of(sys.stdout)
-            sys.stdout.write(layout.plain_lines(layout.hang([(line, "")], look, 2)))
+            sys.stdout.write(layout.plain_lines(layout.hang([(line, "")], layout.look_of(sys.stdout), 2)))
         if number < len(pieces):
             sys.stdout.write("then press Enter for the next part\n")
             sys.stdout.flush()
