@@ -16,7 +16,7 @@ from codingagent.agent.secrecy import Secrecy, VaultFile
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model import notices, session_fold
-from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
@@ -107,26 +107,8 @@ class OpenSession:
         from codingagent.agent.candidates import Trials
         from codingagent.agent.conversation import Conversation
 
-        trials = Trials(self.context, self._home, self._in_copy)
+        trials = Trials(self.context, self._home, session_in)
         return Conversation(self.requests, self._home, trials, is_named=self._is_named)
-
-    def _in_copy(
-        self,
-        home: Home,
-        session: Session,
-        place: WorkLayout,
-        person: Person,
-        began: Callable[[Runner], object],
-    ) -> None:
-        """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
-        from codingagent.agent.tried import ANSWER
-
-        show = person.record
-        own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
-        with session_in(home, session, self.context.settings, own, place=place) as work:
-            began(work.context.runner)
-            work.conversation.recover()
-            work.conversation.take(ANSWER, accept=True)
 
     @property
     def is_checking(self) -> bool:
