@@ -169,7 +169,9 @@ class Check:
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked) or self._has_changed):
-            if self._is_prose:
+            changed = file_changes(session.results)
+            may_change = any(EVERYWHERE in event.changes for event in session.results)
+            if changed and not may_change and all(is_prose(each.path) for each in changed):
                 found = self._run_or_skip()
             else:
                 order = OperationRequest(len(session.results), self._operation, is_check=True)
@@ -178,12 +180,6 @@ class Check:
                 found = done
             self._log.record(entries.CheckEnded(found, now(), check))
         return not self._session.is_failing
-
-    @property
-    def _is_prose(self) -> bool:
-        changed = file_changes(self._session.results)
-        may_change = any(EVERYWHERE in event.changes for event in self._session.results)
-        return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)
 
     def _run_or_skip(self) -> Event:
         """Run it until a key of the person's skips it: what changed is hardly its concern."""
@@ -213,13 +209,6 @@ class Check:
         """Return whether the session changed a file, as far as is known: the check runs after each change."""
         session = self._session
         return session.last_checked is not None or session.is_unchecked or self._has_changed
-
-    def fails_as_before(self) -> bool:
-        """Return whether nothing fails but tests that failed before any change, and say so."""
-        counts_not = check_outcome.compared(self._session).counts_not
-        if counts_not:
-            self._context.remark("it fails only where it failed before any change, so DONE counts")
-        return counts_not
 
     @property
     def _is_checked(self) -> bool:
