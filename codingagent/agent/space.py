@@ -16,7 +16,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec.structs import replace
 
@@ -37,6 +37,8 @@ from codingagent.storage.homes import Home
 from codingagent.storage.journal import SessionLog
 from codingagent.workspace import real_paths, workspace
 
+_TellEvent: TypeAlias = Callable[[wire.Event], None]
+
 
 class Run:
     """One message being executed, to its end or until an operation needs approval.
@@ -51,7 +53,7 @@ class Run:
         context: Context,
         ready: Callable[[], object],
         items: Sequence[Step | Problem],
-        tell: Callable[[wire.Event], None],
+        tell: _TellEvent,
         home: Home | None,
     ) -> None:
         self._context = context
@@ -217,7 +219,7 @@ class Space:
         command_timeout: int = 30,
         command_memory: int = 0,
         secrets: str = "off",
-        on_event: Callable[[wire.Event], None] = lambda _: None,
+        on_event: _TellEvent = lambda _: None,
     ) -> None:
         options = {
             "policy": os.fspath(policy),
@@ -238,28 +240,15 @@ class Space:
         self._begin(root, settings, kept, Person(lambda _: None), on_event)
 
     @classmethod
-    def of(
-        cls,
-        home: Home,
-        root: Path,
-        settings: Settings,
-        person: Person,
-        on_event: Callable[[wire.Event], None],
-        say: Callable[[str], object],
-    ) -> Self:
+    def of(cls, home: Home, root: Path, settings: Settings, person: Person, on_event: _TellEvent) -> Self:
         """Return the space of an existing home; it waits while another process works there, and says so."""
         self = cls.__new__(cls)
         self._begin(root, settings, home, person, on_event)
-        self._say = say
+        self._say = lambda text: person.show(notices.Remark(text))
         return self
 
     def _begin(
-        self,
-        root: Path,
-        settings: Settings,
-        home: Home | None,
-        person: Person,
-        on_event: Callable[[wire.Event], None],
+        self, root: Path, settings: Settings, home: Home | None, person: Person, on_event: _TellEvent
     ) -> None:
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
@@ -306,11 +295,17 @@ class Space:
             message = {"protocolVersion": "1.0", "operations": values}
         assert message is not None
         received = messages.read_operations_message(message)
-        data = b""
-        if self._home is not None:
-            data = message if isinstance(message, bytes) else _as_json(message)
-        del message
-        run = self._run_of(self._begun(data), received)
+        data = b"" if self._home is None else _as_json(message)  # kept until all of it is done
+        self._ready()
+        settings, home = self._settings, self._home
+        terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
+        run_id, root = factory.new_run_id(), str(real_paths.root_of(self._root))
+        record = journal_entries.RunStarted(run_id, root, observations.digest_of(data), clock.now(), *terms)
+        if home is not None:
+            home.runs.keep_message(run_id, data)
+            home.runs.begin(run_id, record)
+        del message, data
+        run = self._run_of(session_fold.fold(None, record), received)
         run.go_on()
         return run
 
@@ -358,20 +353,6 @@ class Space:
                 self._person.show(notices.Remark(self._resources.sandbox.remark))
         return self._resources
 
-    def _begun(self, data: bytes) -> Session:
-        """Begin a run; `data` is its message, kept until all of it is done."""
-        self._ready()
-        settings, home = self._settings, self._home
-        terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
-        root = str(real_paths.root_of(self._root))
-        record = journal_entries.RunStarted(
-            factory.new_run_id(), root, observations.digest_of(data), clock.now(), *terms
-        )
-        if home is not None:
-            home.runs.keep_message(record.run_id, data)
-            home.runs.begin(record.run_id, record)
-        return session_fold.fold(None, record)
-
     def _run_of(self, session: Session, received: messages.Received) -> Run:
         home, run_id = self._home, session.session_id
         journal = None if home is None else home.runs.open(run_id)
@@ -401,8 +382,8 @@ def _as_json(message: object) -> bytes:
 
     MessageError if it contains itself, or is nested too deep.
     """
-    if isinstance(message, str):
-        return message.encode("utf-8", "surrogatepass")
+    if isinstance(message, str | bytes):
+        return message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
     try:
         return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
     except (ValueError, RecursionError) as fault:
