@@ -39,11 +39,7 @@ _WORDS_READ = 50
 _CHANGED = patterns.lazy_pattern(r"^(?:\+\+\+ (?!/dev)|--- (?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 _HEADINGS = patterns.lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
-_MEANING = (
-    "  Secrets: placeholders such as {} stand for values that you can't see. Copy one exactly wherever a file"
-    " needs the value, old or new; the value is written instead. The same placeholder is always the same"
-    " value. Never put one in a command: let the command read the value from its file\n"
-)
+_MEANING = patterns.sections(__file__)["what names mean"][4:]
 
 
 class _KeptVault(Struct):
