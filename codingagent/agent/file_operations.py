@@ -11,19 +11,11 @@ from codingagent.agent.context import Context, OperationRequest, Plan
 from codingagent.checkpoints.repository import gives_git_programs
 from codingagent.editing import answer_checks, apply, body_rules, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import encoding, events, paths, plain_text, results
+from codingagent.model import encoding, events, operations, paths, plain_text, results
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.notices import FileChanged
 from codingagent.model.observations import Seen, digest_of
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    Diff,
-    EditFile,
-    FileOperation,
-    MoveFile,
-    Substitutions,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, FileOperation, MoveFile
 from codingagent.model.plain_text import Note, parted
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
@@ -113,11 +105,11 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
             f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
         )
     is_counted = bool(operation.ranges)
-    counts = is_counted or isinstance(change, Diff)
+    counts = is_counted or isinstance(change, operations.Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if counts else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
-    olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
+    olds = [each.old for each in change.edits] if isinstance(change, operations.Substitutions) else []
     shown = notebooks.to_edit(path, text.text, olds, is_counted=is_counted)
     try:
         edited = answer_checks.apply_edit(operation, shown, earlier, order.counted)
@@ -134,7 +126,7 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
     match change:
-        case Substitutions(edits=parts) | Diff(hunks=parts):
+        case operations.Substitutions(edits=parts) | operations.Diff(hunks=parts):
             count = len(parts)
         case _:
             count = len(operation.parts)
