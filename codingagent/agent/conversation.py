@@ -20,7 +20,7 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.tried import folder_of, tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
-from codingagent.model import approval, check_outcome, documents, notices, observations, results
+from codingagent.model import check_outcome, documents, notices, observations, results
 from codingagent.model.events import Denied, FileEdited, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
@@ -71,7 +71,8 @@ class Conversation:
         self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)
-        self.check = self._execution.check
+        # Answers the pending question; `recover` then continues.
+        self.answer, self.check = self._execution.answer, self._execution.check
 
     @property
     def session(self) -> Session:
@@ -331,10 +332,6 @@ class Conversation:
         if self.session.is_complete:
             self.context.checkpointer.sync()
             atomic_write.remove_folder(folder_of(self._home, self.session.session_id))
-
-    def answer(self, name: str | None, answer: approval.Answer) -> None:
-        """Answer the pending question, as `Execution.answer`; `recover` then continues."""
-        self._execution.answer(name, answer)
 
     def recover(self) -> None:
         """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""

@@ -77,17 +77,13 @@ class Requests:
         self.log.record(entries.SessionReopened(now()))
 
     def say(
-        self,
-        text: str,
-        attached: Mapping[str, entries.Attached] | None = None,
-        wants: entries.Wants | None = None,
+        self, text: str, files: Mapping[str, entries.Attached] = {}, wants: entries.Wants | None = None
     ) -> None:
         """Add the person's words and files to the request that is due or waits; reopen a complete session."""
         if self.session.is_complete:
             self.reopen()
         if self.session.is_asking and wants == "edits":
             self.context.remark(self.context.sandbox.remark)
-        files = attached or {}
         brief = tuple(path for path in files if path.endswith(DATA) and not files[path])
         parts = {path: of for path, of in files.items() if isinstance(of, tuple)}
         self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief, parts))

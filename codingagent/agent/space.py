@@ -336,14 +336,11 @@ class Space:
         if not self._closing.alive:
             raise UsageError("this space is closed")
         if self._resources is None:
-            home = self._home
+            home, folders = self._home, tuple[Path, ...]()
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
                 self._stack.callback(atomic_write.remove_folder, temporary)
-                place, folders = (
-                    checkpointer.WorkLayout(self._root, (), temporary / "tmp", None),
-                    tuple[Path, ...](),
-                )
+                place = checkpointer.WorkLayout(self._root, (), temporary / "tmp", None)
             else:
                 self._stack.enter_context(home.lock.held(self._say))
                 place, folders = checkpointer.place_of_runs(home, self._root), (home.root,)

@@ -118,11 +118,7 @@ def view_of(views: Views, path: str, part: str) -> FileView:
 
 
 def conventions(
-    workspace: Workspace,
-    policy: Policy,
-    listed: Collection[str],
-    near: Iterable[str] = (),
-    hide: vault.Hides = lambda text, _: text,
+    workspace: Workspace, policy: Policy, listed: Collection[str], near: Iterable[str], hide: vault.Hides
 ) -> Iterator[FileView]:
     """Yield, whole, what the repository tells agents; what `--attach` would refuse or ask is passed over."""
     views = Views(workspace, hide)
