@@ -18,12 +18,13 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import json
 
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
@@ -31,9 +32,6 @@ from codingagent.workspace.git_files import Git, GitResult, contents_in, text_of
 from codingagent.workspace.git_programs import AT_COMMIT, GitProgram, git_variables, programs_of
 from codingagent.workspace.programs import find_program, persons_path
 from codingagent.workspace.real_paths import from_root, resolved
-
-if TYPE_CHECKING:
-    from codingagent.checkpoints.store import Checkpoints
 
 _TOLD = sections(__file__)
 # By the file of git's that says so.
@@ -208,7 +206,7 @@ class PersonsRepository:
     # --- what is committed ---------------------------------------------------------------------
     def plan(
         self,
-        checkpoints: "Checkpoints",
+        checkpoints: Checkpoints,
         work: WorkDone,
         addable_of: Callable[[Collection[str]], set[str]],
         *,
@@ -268,7 +266,7 @@ class PersonsRepository:
         return {p: chains[path] for p, path in places.items() if p not in ignored}, left
 
     def _kept(
-        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
+        self, checkpoints: Checkpoints, chains: _Chains, head: _Tree, index: _Tree
     ) -> tuple[_Chains, list[str], list[str]]:
         """Return the changes that the person has not taken back, as a stash does; files that are gone; words.
 
@@ -309,7 +307,7 @@ class PersonsRepository:
         return (self._at / path).is_symlink() or (self._at / path).is_file()
 
     def _replayed(
-        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
+        self, checkpoints: Checkpoints, chains: _Chains, head: _Tree, index: _Tree
     ) -> dict[str, _Entry]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
         wanted = {
@@ -413,7 +411,7 @@ class PersonsRepository:
         }
 
     def _cleaned(
-        self, checkpoints: "Checkpoints", head: _Tree, wanted: Sequence[tuple[str, State]]
+        self, checkpoints: Checkpoints, head: _Tree, wanted: Sequence[tuple[str, State]]
     ) -> dict[tuple[str, State | None], IndexEntry]:
         """Return states of files as git would add them: through the person's filters and line ends."""
         # As on Windows: there the disk says nothing about either.

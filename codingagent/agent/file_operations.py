@@ -333,9 +333,7 @@ def _stale_digest(context: Context, change: _Change) -> str | None:
     if chat.known.get(change.path) in (None, change.before):
         return None
     known = chat.digest_known(change.path)
-    if known == change.before or chat.is_ours(change.seen.state[3]):
-        return None
-    return known
+    return None if known == change.before or chat.is_ours(change.seen.state[3]) else known
 
 
 def _refusal(context: Context, order: OperationRequest, change: _Change, known: str) -> events.Refused | None:

@@ -453,7 +453,6 @@ class Requests:
     def _requested(self, shown: Views, unread: list[str]) -> list[FileView]:
         """Return what is asked for, each file and range once; `unread` gets what can't be shown, and why."""
         session = self.session
-        wanted: dict[tuple[str, int | None, int | None], None]
         new = (said for said in session.said if said.sequence == session.sequence)
         wanted = dict.fromkeys(self._attached(shown, new, unread))
         named = self._named()

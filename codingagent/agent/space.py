@@ -186,7 +186,7 @@ class Run:
             self._tell(event)
 
 
-class Space:
+class Space(contextlib.AbstractContextManager["Space"]):
     """One workspace, in which operations messages are executed.
 
     Without a home, runs live in memory. With one they are kept under its `sessions/runs/`, can be approved
@@ -263,9 +263,6 @@ class Space:
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
         # Even without `close`, no process and no lock is left.
         self._closing = weakref.finalize(self, self._stack.close)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
