@@ -637,7 +637,7 @@ def test_a_request_saved_as_the_reply_is_set_aside(live: LiveSession) -> None:
 
 def test_a_reply_with_the_request_in_front_is_set_aside(live: LiveSession) -> None:
     """Tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
-    request = live.request(1).replace("Put [DONE] after", "Put  [DONE] after")
+    request = live.request(1).replace("[DONE]", "[DONE] ")
     assert_set_aside(live, f"You said:\n{request}\n{TRAP}", "it is a request")
 
 
