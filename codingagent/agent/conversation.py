@@ -233,10 +233,8 @@ class Conversation:
         answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")
-        with contextlib.ExitStack() as stack:
-            made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(made))
-            copies = stack.enter_context(contextlib.closing(workspace.Workspace(folder)))
+        made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+        with made as folder, contextlib.closing(workspace.Workspace(Path(folder))) as copies:
             spellings = spelling.Spellings(context.workspace)
             items = [spellings.meant(item) for item in answer.reply.items]
             operations = [item.operation for item in items if isinstance(item, Step)]

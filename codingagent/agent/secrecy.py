@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from codingagent.errors import OperationError, WorkError, disk_errors
+from codingagent.errors import CodingAgentError, OperationError, WorkError, disk_errors
 from codingagent.model import encoding, events, notices, operations, patterns, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
@@ -115,6 +115,11 @@ class Secrecy:
         """Return a value with names for the secrets in all of its texts."""
         hidden: _Any = value if self.is_off else texts.mapped(value, self.hide)
         return hidden
+
+    def hide_error(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
+        """Hide secrets in the error that ends a `with`: it may quote a file or a command."""
+        if isinstance(fault, CodingAgentError):
+            fault.args = self.hide_all(fault.args)
 
     def seal(self, request: str, guide: str) -> str:
         """Hide the secrets left in a request, save in our own words; return what names mean."""

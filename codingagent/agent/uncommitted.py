@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, State, named, steps
+from codingagent.checkpoints.history import NO_CHECKPOINT, HistoryStep, State, named, steps
 from codingagent.checkpoints.store import Checkpoints
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Finished
@@ -119,10 +119,7 @@ def chains_of(
     chains: dict[str, list[tuple[State | None, State | None]]] = {}
     unknown: dict[str, None] = {}
     for step in found:
-        changes: Iterable[Change] = (
-            step.its(checkpoints.changes(step.before, step.after)) if step.after else ()
-        )
-        for change in changes:
+        for change in step.its(checkpoints.changes(step.before, step.after)) if step.after else ():
             if change.kind == "left_out":
                 unknown[change.path] = None
             else:
