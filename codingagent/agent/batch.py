@@ -326,10 +326,8 @@ class Execution:
         awaited = asked.name
         if name == awaited and any(ended.name == name for ended in self.session.ends):
             # An answer that is sent twice must not approve the next operation of the same name.
-            raise UsageError(
-                f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
-                " that waits for approval"
-            )
+            how = "leave the id out to answer the one that waits for approval"
+            raise UsageError(f"several operations are called '{paths.shown(name)}': {how}")
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not wait for approval; {awaited} does")
         self.log.record(entries.ApprovalAnswered(asked.index, answer, now()))
@@ -341,10 +339,8 @@ class Execution:
         notes += self.protection.notes(changes)
         if self.check.waits_for_edits() and not self.session.is_run:
             # The person is told why nothing was.
-            is_told = cut or any(
-                isinstance(event, events.Refused) and event.kind is Kind.DONE
-                for event in self.session.results
-            )
+            refused = (each.kind for each in self.session.results if isinstance(each, events.Refused))
+            is_told = cut or Kind.DONE in refused
             notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
         # Those of a candidate have it said already.
         notes, facts = parted((*dict.fromkeys(notes),))

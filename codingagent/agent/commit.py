@@ -112,10 +112,8 @@ class PersonsRepository:
         for name, what in _IN_PROGRESS.items():
             if (self._directory / name).exists():
                 raise UsageError(f"{what} is in progress in this repository: finish it, then commit")
-        if (self._directory / "index.lock").exists():
-            raise UsageError(
-                f"another git works here, or one was killed: {self._directory / 'index.lock'} is there"
-            )
+        if (lock := self._directory / "index.lock").exists():
+            raise UsageError(f"another git works here, or one was killed: {lock} is there")
         if self._git("ls-files", "-u", "-z"):
             raise UsageError("files of this repository are unmerged: resolve them, then commit")
         who = 'git config --global user.name "YOUR NAME"; git config --global user.email YOU@EXAMPLE.ORG'
@@ -243,17 +241,14 @@ class PersonsRepository:
         for path, new in found.items():
             if new and path in head and path not in index and chains[path][0][0]:
                 or_both = "" if self._is_there(path) else ", or take both with --whole"
-                raise UsageError(
-                    f"you have staged that {path} is deleted or renamed, and the session changed it: commit"
-                    f" that first (git commit){or_both}"
-                )
+                what = f"you have staged that {path} is deleted or renamed, and the session changed it"
+                raise UsageError(f"{what}: commit that first (git commit){or_both}")
             try:
                 self._staged(index.get(path), head.get(path), new)
             except _OverlapError:
-                raise UsageError(
-                    f"what you have staged of {path} is in the same lines as the session's change: unstage it"
-                    f" (git restore --staged), or commit it first"
-                ) from None
+                what = f"what you have staged of {path} is in the same lines as the session's change"
+                how = "unstage it (git restore --staged), or commit it first"
+                raise UsageError(f"{what}: {how}") from None
         return CommitPlan(found, tuple(left))
 
     def _taken(self, chains: _Chains, addable: set[str], known: Collection[str]) -> tuple[_Chains, list[str]]:

@@ -144,10 +144,8 @@ class Views:
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
         if notebooks.is_old(path, decoded.text):
-            convert = "jupyter nbconvert --to notebook --inplace"
-            raise OperationError(
-                f"File '{path}' is a notebook of nbformat 3", advice=f"; {convert} makes it one of 4"
-            )
+            advice = "; jupyter nbconvert --to notebook --inplace makes it one of 4"
+            raise OperationError(f"File '{path}' is a notebook of nbformat 3", advice=advice)
         text = without_halves(notebooks.shown(path, decoded.text)).replace("\r\n", "\n")
         # A link may have a harmless name.
         real = self._workspace.resolved(path)
@@ -157,11 +155,7 @@ class Views:
 
 
 def context_of(
-    resources: Resources,
-    log: SessionLog,
-    person: Person,
-    texts: ShownTexts | None = None,
-    secrecy: Secrecy = NO_SECRECY,
+    resources: Resources, log: SessionLog, person: Person, texts: ShownTexts | None, secrecy: Secrecy
 ) -> Context:
     """Return the context of one session or run; only a session has texts and secrets."""
     checkpointer = Checkpointer(log, resources.lazy_store, resources.folders, person.show)
@@ -238,10 +232,6 @@ class Plan(Struct, frozen=True):
 
 def subject_of(operation: operations.Operation) -> str:
     """Return the subject of an operation: a path or a command; empty for messages."""
-    match operation:
-        case operations.RunCommand():
-            return operation.command
-        case operations.ShowMessage() | operations.Finish():
-            return ""
-        case _:
-            return operation.path
+    if isinstance(operation, operations.RunCommand):
+        return operation.command
+    return getattr(operation, "path", "")

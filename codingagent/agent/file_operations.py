@@ -76,9 +76,8 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
     old = None if seen is None else workspace.text(path, seen.data)
     if seen is not None and not operation.overwrite:
         if order.foreign == "no" or _bytes_of(context, order, operation, old)[0] != seen.data:
-            raise OperationError(
-                f"File '{path}' already exists", advice="; set overwrite to true, or name another path"
-            )
+            how = "; set overwrite to true, or name another path"
+            raise OperationError(f"File '{path}' already exists", advice=how)
         return events.FileCreated(path, len(seen.data), replaced=True, notes=(results.THERE_ALREADY,))
     if not exists:
         paths.check_new_name(path, workspace.exists)
@@ -101,9 +100,8 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
     seen = context.workspace.read(path, to_write=True)
     text = context.workspace.text(path, seen.data)
     if text is None:
-        raise OperationError(
-            f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
-        )
+        fact = f"File '{path}' is not text ({len(seen.data)} bytes)"
+        raise OperationError(fact, advice="; replace it whole")
     is_counted = bool(operation.ranges)
     counts = is_counted or isinstance(change, operations.Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if counts else []

@@ -126,13 +126,11 @@ class Requests:
 
     def announce(self, *, watched: bool) -> None:
         """Tell what to do now, and whether the inbox is watched; write a request that is gone."""
-        session = self.session
+        session, mailbox = self.session, self._home.mailbox
+        session_id, sequence = session.session_id, session.sequence
         if session.is_of_tools:
-            self.context.remark(
-                f"session {session.session_id} waits for calls of its client: nothing to paste"
-            )
+            self.context.remark(f"session {session_id} waits for calls of its client: nothing to paste")
             return
-        mailbox, session_id, sequence = self._home.mailbox, session.session_id, session.sequence
         path = mailbox.outbox_path(session_id, sequence)
         if session.is_awaiting_answer and not path.exists():
             self.context.remark(f"request {sequence} was missing from {path}: written again")

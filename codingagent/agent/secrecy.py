@@ -84,9 +84,8 @@ class VaultFile:
             with disk_errors(f"{path} can't be read"):
                 return json.decode(retried(path.read_bytes) if path.is_file() else b"", type=kind)
         except DecodeError as fault:
-            raise WorkError(
-                f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"
-            ) from fault
+            how = "move it away to go on; names in earlier requests then mean nothing"
+            raise WorkError(f"{path} is damaged: {how}") from fault
 
 
 def vault_file_of(sessions: Path, session: Session) -> VaultFile:

@@ -352,7 +352,7 @@ class Space(contextlib.AbstractContextManager["Space"]):
         journal = None if home is None else home.runs.open(run_id)
         log = SessionLog(journal, session, self._person.record)
         self._secrecy.look_again()
-        context = context_of(self._ready(), log, self._person, secrecy=self._secrecy)
+        context = context_of(self._ready(), log, self._person, None, self._secrecy)
         run = Run(
             context,
             # The commands of a run have their own /tmp.
