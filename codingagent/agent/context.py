@@ -69,10 +69,6 @@ class Resources(Struct, frozen=True):
     folders: tuple[Path, ...]
     """Folders that must be durable before anything is reported."""
 
-    def use_temporary(self, name: str) -> None:
-        """Give commands a /tmp of this name from now on."""
-        self.runner.sandbox = self.sandbox.with_temporary(name)
-
 
 class Context(Resources, frozen=True):
     """Everything that requests and the execution of answers need, in one session or run."""
@@ -165,17 +161,12 @@ def context_of(
 
 
 def bare_context(
-    workspace: Workspace,
-    runner: Runner,
-    policy: Policy,
-    log: SessionLog | None = None,
-    texts: ShownTexts | None = None,
-    secrecy: Secrecy = NO_SECRECY,
+    workspace: Workspace, runner: Runner, policy: Policy, log: SessionLog | None = None
 ) -> Context:
     """Return a context for single operations: nothing is kept, nobody is asked, nothing can be undone."""
     nowhere = LazyStore(WorkLayout(workspace.root, (), workspace.root, None))
     resources = Resources(workspace, runner, Unconfined(), policy, Settings(), nowhere, ())
-    return context_of(resources, log or UnkeptLog(), Person(lambda _: None), texts, secrecy)
+    return context_of(resources, log or UnkeptLog(), Person(lambda _: None), None, NO_SECRECY)
 
 
 # --- an operation to do, and the plan of one ------------------------------------------------------

@@ -244,7 +244,8 @@ class Conversation:
                         copies.write(change.path, context.workspace.read(change.path).data, None)
             # What would be known of secrets afterwards is not kept.
             secrecy = copy.deepcopy(context.secrecy)
-            context = bare_context(copies, context.runner, context.policy, self._log, context.texts, secrecy)
+            bare = bare_context(copies, context.runner, context.policy, self._log)
+            context = replace(bare, texts=context.texts, secrecy=secrecy)
             commands: tuple[int, ...] = ()
             edits: list[FileEdited] = []
             for index, item in enumerate(items):

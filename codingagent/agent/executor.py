@@ -288,9 +288,8 @@ def ended(
     if hides or context.chat is not None:
         streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     limit = max(room, OUTPUT_LIMIT_CHARACTERS)
-    clip = plain_text.clip_middle
-    output = clip(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
-    streams = [None if each is None else clip(each, limit) for each in streams]
+    output = plain_text.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
+    streams = [None if each is None else plain_text.clip_middle(each, limit) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
     if outcome.stopped_processes and outcome.ended_by == "itself":

@@ -229,8 +229,8 @@ def drafted(
         session = session_fold.fold(None, replace(began, **chosen, conventions=settings.conventions))
         log, runner = SessionLog(None, session), Runner(bubblewrap.Unconfined(), {})
         policy, secrecy = select_sandbox.policy_of(settings, root), secrecy_for(settings)
-        context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
-        requests = Requests(replace(context, settings=settings), Home.of(home))
+        context = replace(bare_context(workspace, runner, policy, log), settings=settings, secrecy=secrecy)
+        requests = Requests(context, Home.of(home))
         requests.say("", files)
         return requests.draft()[1:]
 

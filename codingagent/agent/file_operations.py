@@ -345,11 +345,9 @@ def _refusal(context: Context, order: OperationRequest, change: _Change, known: 
     if present is not None:
         present = hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
     old = None if old is None else hide(old, path)
-    is_edit = isinstance(change.event, events.FileEdited)
-    if is_edit:
-        operation = order.operation
-        ranges = operation.ranges if isinstance(operation, EditFile) else ()
-        if not ranges:
+    operation = order.operation
+    if isinstance(operation, EditFile):
+        if not (ranges := operation.ranges):
             return None  # what it replaces is there, as the chat saw it
         lines = slice(min(r.start_line for r in ranges) - 1, max(r.end_line for r in ranges))
         both = [each.split("\n")[lines] for each in (old, present) if each is not None]
@@ -360,7 +358,8 @@ def _refusal(context: Context, order: OperationRequest, change: _Change, known: 
         detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
     advice = (
         f". {'That change and the whole file are' if detail else 'The whole file is'} shown in this request:"
-        f" keep the user's change, or drop it on purpose, and send {'these lines' if is_edit else 'it'} again"
+        " keep the user's change, or drop it on purpose, and send"
+        f" {'these lines' if isinstance(operation, EditFile) else 'it'} again"
     )
     assert change.before is not None, "the file is there"
     fact = _UNDOES.format(path)

@@ -15,6 +15,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -329,7 +330,8 @@ class Space(contextlib.AbstractContextManager["Space"]):
             received = messages.read_operations_message(data)
         return self._run_of(session, received)
 
-    def _ready(self) -> Resources:
+    def _ready(self, run_id: str = "") -> Resources:
+        """Return what is open, now or before; the commands of a run have their own /tmp from now on."""
         if not self._closing.alive:
             raise UsageError("this space is closed")
         if self._resources is None:
@@ -345,6 +347,8 @@ class Space(contextlib.AbstractContextManager["Space"]):
             self._resources = self._stack.enter_context(opened)
             if self._resources.sandbox.tier == "none" and self._settings.sandbox != "off":
                 self._person.show(notices.Remark(self._resources.sandbox.remark))
+        if run_id:
+            self._resources.runner.sandbox = self._resources.sandbox.with_temporary(run_id)
         return self._resources
 
     def _run_of(self, session: Session, received: messages.Received) -> Run:
@@ -355,8 +359,7 @@ class Space(contextlib.AbstractContextManager["Space"]):
         context = context_of(self._ready(), log, self._person, None, self._secrecy)
         run = Run(
             context,
-            # The commands of a run have their own /tmp.
-            lambda: self._ready().use_temporary(run_id),
+            partial(self._ready, run_id),
             placeholders.restored(self._secrecy.vault, messages.items_of(received)),
             self._on_event,
             home,
