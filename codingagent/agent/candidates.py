@@ -113,9 +113,8 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _beside(one))
-        place = WorkLayout(
-            one.home.root / "workspace", (), own / "tmp", own / "checkpoints", original, beside
-        )
+        copy = one.home.root / "workspace"
+        place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with self._session_in(one.home, one.session, self._context.settings, person, place) as work:

@@ -256,9 +256,8 @@ def _run(context: Context, order: OperationRequest, operation: operations.RunCom
         if text and left > 0:
             shown = plain_text.without_controls(text[:left])
             left -= len(text)
-            context.person.show(
-                notices.OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
-            )
+            end = "" if left > 0 else "\n… (more is not shown)\n"
+            context.person.show(notices.OutputCame(f"{shown}{end}"))
 
     def add(text: str) -> None:
         if left > 0:  # A flood is not worth looking through.
