@@ -134,60 +134,52 @@ class AnswerReader:
             read = None if data is None else _decoded(data)
             whole = None if read is None else continuation.whole_again(read[0], cut, text)
         if whole is not None:
-            joined = self._add_foreign_edits(reply.read(whole))
+            joined = self._with_beside(reply.read(whole))
             return replace(reply.with_note(joined, note), is_joined=True)
         found = reply.read_again(text)
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)
         if not found.is_bare or found.has_outbox:
-            return self._add_foreign_edits(found)
+            return self._with_beside(found)
         if "{" in text or session.terms.protocol == "json":
             # Imported late: it takes a third of a second, which tag blocks do not need.
             from codingagent.protocols.json import messages
 
             if (message := messages.read_reply(text)) is not None:
                 return message
-        return self._parse_other_formats(text, found)
+        return self._in_other_formats(text, found, is_beside=False)
 
-    def _add_foreign_edits(self, found: Reply) -> Reply:
+    def _with_beside(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""
         # An answer that was taken without them has none after a kill either, whatever was made since.
         taken = self._context.log.session.taken
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
+        return self._in_other_formats(found.beside, found, is_beside=True)
+
+    def _in_other_formats(self, text: str, found: Reply, *, is_beside: bool) -> Reply:
+        """Parse formats that models write beside or instead of commands; without any, the words count."""
         from codingagent.protocols.foreign import items, parser
 
         files = self.files()
-        other = parser.read(found.beside, files)
-        if not other.items:
-            return replace(found, notes=(*found.notes, *other.notes))
-        if len(other.items) > _FOREIGN_LIMIT:
-            mixed = replace(found, items=(_too_many(len(other.items)), *found.items))
-        else:
-            mixed = items.mixed(found, other, self._foreign)
-        return replace(mixed, files=files or ("",))
-
-    def _parse_other_formats(self, text: str, found: Reply) -> Reply:
-        """Parse formats that models write instead of commands; without any, return the model's words."""
-        from codingagent.protocols.foreign import parser
-
-        files = self.files()
         other = parser.read(text, files)
-        said = (*found.notes, *other.notes, *other.asides)
-        if not other.items:
+        consent: ForeignConsent = "accepted" if self._context.person.accepts_formats else "asked"
+        said = (*found.notes, *other.notes, *(() if is_beside else other.asides))
+        if is_beside and not other.items:
+            return replace(found, notes=said)
+        if (count := len(other.items)) > _FOREIGN_LIMIT:
+            fact = f"The answer holds {count} edits in another format: too many to be intended"
+            many = Problem(operations.Kind.ANSWER, fact, 1, advice="; send operations")
+            mixed = replace(found, items=(many, *(found.items if is_beside else ())))
+        elif is_beside:
+            mixed = items.mixed(found, other, consent)
+        elif other.items:
+            made = (replace(i, foreign=consent) if isinstance(i, Step) else i for i in other.items)
+            mixed = replace(found, items=tuple(made), notes=(*said, _FOREIGN))
+        else:
             is_json = self._context.log.session.terms.protocol == "json"
-            words = reply.items_of_words(text, is_json=is_json)
-            return replace(found, items=words, notes=said, files=files or ("",))
-        if len(other.items) > _FOREIGN_LIMIT:
-            return replace(found, items=(_too_many(len(other.items)),))
-        items = tuple(
-            replace(item, foreign=self._foreign) if isinstance(item, Step) else item for item in other.items
-        )
-        return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
-
-    @property
-    def _foreign(self) -> ForeignConsent:
-        return "accepted" if self._context.person.accepts_formats else "asked"
+            mixed = replace(found, items=reply.items_of_words(text, is_json=is_json), notes=said)
+        return replace(mixed, files=files or ("",))
 
     def _file_of(self, path: str) -> str:
         """Return what all names of a file have in common, those of links and of other spellings too."""
@@ -222,11 +214,6 @@ def objection(data: bytes, session: Session) -> str:
 
 def _decoded(data: bytes) -> tuple[str, str] | None:
     return encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
-
-
-def _too_many(count: int) -> Problem:
-    fact = f"The answer holds {count} edits in another format: too many to be intended"
-    return Problem(operations.Kind.ANSWER, fact, 1, advice="; send operations")
 
 
 class Objection(Struct, frozen=True):

@@ -17,20 +17,12 @@ from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError, WorkError
-from codingagent.model import check_outcome, events, paths, patterns, plain_text, results, session_state
+from codingagent.model import check_outcome, events, operations, paths, patterns, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
-from codingagent.model.operations import (
-    EVERYWHERE,
-    CreateFile,
-    EditFile,
-    Finish,
-    Kind,
-    Operation,
-    RunCommand,
-    named,
-)
+from codingagent.model.operations import EVERYWHERE, CreateFile, EditFile, Finish, Kind, RunCommand, named
 from codingagent.model.plain_text import Note, parted
+from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 
@@ -65,7 +57,7 @@ class Execution:
         """By path, the texts in which the answer's edits by line numbers count."""
 
     @property
-    def session(self) -> session_state.Session:
+    def session(self) -> Session:
         return self.log.session
 
     def after_kill(self) -> None:
@@ -89,19 +81,19 @@ class Execution:
         self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
         meant = list(self._operations(items))
-        operations = [] if begun else meant
+        todo = [] if begun else meant
         self.checkpointer.is_late = False
-        if any(each.changes for each in operations):
+        if any(each.changes for each in todo):
             # The checkpoint holds the files that are about to change, by their real names.
             held: set[str] = set()
-            if any(isinstance(each, RunCommand) for each in operations):
+            if any(isinstance(each, RunCommand) for each in todo):
                 self.context.runner.start()  # it takes as long as the checkpoint of a small folder
                 held |= check.hidden_files(self.context)
-            for change in itertools.chain.from_iterable(map(named, operations)):
+            for change in itertools.chain.from_iterable(map(named, todo)):
                 with contextlib.suppress(OperationError):
                     real = self.context.workspace.resolved
                     held.add(real(change.path, follow_last=change.follows))
-            is_edit = self.session.is_of_tools and isinstance(operations[0], EditFile | CreateFile)
+            is_edit = self.session.is_of_tools and isinstance(todo[0], EditFile | CreateFile)
             self.checkpointer.is_late = is_edit and all(map(self.checkpointer.may_follow, held))
             if not self.checkpointer.is_late:
                 self.checkpointer.before(held)
@@ -166,7 +158,7 @@ class Execution:
             question = self.protection.question() if asked is None else asked.question
             self.protection.carry_out(self._answer_to(index, protected.NAME, question))
 
-    def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
+    def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[operations.Operation]:
         for item in itertools.islice(items, start, None):
             if isinstance(meant := self._spellings.meant(item), Step):
                 yield meant.operation
@@ -225,13 +217,14 @@ class Execution:
             how = "look at the lines, mend them if they are damaged"
             return f"Not accepted, because a note doubts {_first(doubted)}", how
         has_begun = self.check.has_changed()
-        if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
+        if not self.check.run(ends=True):
             assert self.session.checked is not None, "it was just run"
-            why = results.words_of(self.session.checked)
-            found = check_outcome.compared(self.session)
-            as_before = " as before any change" * found.is_same
-            is_old = found.is_same or (found.old and not found.new)
-            return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
+            found, why = check_outcome.compared(self.session), results.words_of(self.session.checked)
+            if not (has_begun and found.counts_not):
+                as_before = " as before any change" * found.is_same
+                is_old = found.is_same or (found.old and not found.new)
+                return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
+            self.context.remark("it fails only where it failed before any change, so DONE counts")
         if own := self._own_failures():
             return f"Not accepted, because tests of your own fail: {_first(own)}", "fix that"
         workspace, broken = self.context.workspace, list[str]()
@@ -328,15 +321,13 @@ class Execution:
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question (`name`: the operation's id); UsageError if another waits, or none."""
         asked, session_id = self.session.asked, self.session.session_id
-        if self.session.phase is not session_state.Phase.AWAITING_APPROVAL or asked is None:
+        if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
             raise UsageError(nothing_awaits(session_id))
         awaited = asked.name
         if name == awaited and any(ended.name == name for ended in self.session.ends):
             # An answer that is sent twice must not approve the next operation of the same name.
-            raise UsageError(
-                f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
-                " that waits for approval"
-            )
+            how = "leave the id out to answer the one that waits for approval"
+            raise UsageError(f"several operations are called '{paths.shown(name)}': {how}")
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not wait for approval; {awaited} does")
         self.log.record(entries.ApprovalAnswered(asked.index, answer, now()))
@@ -348,10 +339,8 @@ class Execution:
         notes += self.protection.notes(changes)
         if self.check.waits_for_edits() and not self.session.is_run:
             # The person is told why nothing was.
-            is_told = cut or any(
-                isinstance(event, events.Refused) and event.kind is Kind.DONE
-                for event in self.session.results
-            )
+            refused = (each.kind for each in self.session.results if isinstance(each, events.Refused))
+            is_told = cut or Kind.DONE in refused
             notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
         # Those of a candidate have it said already.
         notes, facts = parted((*dict.fromkeys(notes),))

@@ -17,7 +17,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeAlias
+from contextlib import AbstractContextManager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,10 +28,10 @@ from codingagent.agent.tried import ANSWER, Tried, named
 from codingagent.checkpoints.checkpointer import WorkLayout
 from codingagent.checkpoints.history import is_of_git
 from codingagent.errors import ApprovalError, CodingAgentError, UsageError, disk_errors
-from codingagent.model.journal_entries import CandidateBegan
+from codingagent.model.journal_entries import CandidateBegan, RequestWritten
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import plural, some
-from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.session_state import Phase, no_request_waits
 from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
 from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
@@ -38,12 +39,6 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
-
-Act: TypeAlias = Callable[[Home, Session, WorkLayout, Person, Callable[[Runner], object]], None]
-"""Finish what is begun in a copy of a session's workspace, and take the answer in its inbox, if any.
-
-Who works there asks that person, and its commands are run by that runner.
-"""
 
 # So many folders that git ignores are shown; each is a mount for every command.
 _BESIDE_MOST = 100
@@ -58,8 +53,10 @@ _LOOK_EVERY_S = 0.1
 class Trials:
     """The candidates of a session. What is done raises WorkError if the disk fails."""
 
-    def __init__(self, context: Context, home: Home, act: Act) -> None:
-        self._context, self._home, self._act = context, home, act
+    def __init__(
+        self, context: Context, home: Home, session_in: Callable[..., AbstractContextManager[Any]]
+    ) -> None:
+        self._context, self._home, self._session_in = context, home, session_in
         self._log = context.log
 
     def named(self, number: int) -> Tried:
@@ -113,13 +110,18 @@ class Trials:
             self._tell(self.named(number))
 
     def _go_on(self, one: Tried, person: Person, began: Callable[[Runner], object] = bool) -> None:
+        """Finish what is begun in its copy, or take the answer; do not show its request."""
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        place = WorkLayout(
-            one.home.root / "workspace", (), own / "tmp", own / "checkpoints", original, beside
-        )
-        self._act(one.home, one.session, place, person, began)
+        copy = one.home.root / "workspace"
+        place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
+        show = person.record
+        person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
+        with self._session_in(one.home, one.session, self._context.settings, person, place) as work:
+            began(work.context.runner)
+            work.conversation.recover()
+            work.conversation.take(ANSWER, accept=True)
 
     def _side_by_side(self, todo: Sequence[Tried]) -> None:
         """Execute several answers as far as it goes without the person; an interrupt ends all."""

@@ -28,7 +28,7 @@ from codingagent.model.observations import Outcome, digest_of
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
-from codingagent.model.session_state import Phase, Session
+from codingagent.model.session_state import Phase
 from codingagent.process.diagnosis import lacking
 from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
@@ -65,10 +65,6 @@ class Check:
         self._ahead: _Ahead | None = None
 
     @property
-    def _session(self) -> Session:
-        return self._log.session
-
-    @property
     def is_running(self) -> bool:
         """Return whether it runs beside the person, or its outcome is still to be recorded."""
         return self._ahead is not None
@@ -79,12 +75,12 @@ class Check:
 
     def begin(self) -> bool:
         """Start it in a thread, unless it was run before or an answer was; return whether it runs."""
-        session, context, check = self._session, self._context, self._context.settings.check
+        session, context, check = self._log.session, self._context, self._context.settings.check
         is_before = session.phase in _BEFORE and session.is_first_wish
         if self.is_running or not is_before:
             return self.is_running
         self.end()  # a kill interrupted it
-        before = self._session.check_before
+        before = self._log.session.check_before
         is_same = before and before.command == check and before.settings in ("", self._seen)
         if check and not is_same:
             context.checkpointer.before(hidden_files(context))
@@ -113,17 +109,17 @@ class Check:
 
     def end(self, *, is_told: bool = False) -> None:
         """Record what it said before the first answer, and end it; `is_told`: a failure is for a request."""
-        started, ahead = self._session.unfinished, self._ahead
-        if started is None or started.kind is not Kind.CHECK or self._session.taken is not None:
+        started, ahead = self._log.session.unfinished, self._ahead
+        if started is None or started.kind is not Kind.CHECK or self._log.session.taken is not None:
             return
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
         sees = self._sees(event) if isinstance(event, CommandRan) else ""
-        was_told = check_outcome.failure_before(self._session) is not None
+        was_told = check_outcome.failure_before(self._log.session) is not None
         is_news = is_told and (was_told or check_outcome.is_news(event))
         ended = entries.CheckEnded(event, now(), started.subject, sees, is_news, self._seen)
         self._log.record(ended)
-        if self._session.checkpoints.before and self._session.phase in _BEFORE:
+        if self._log.session.checkpoints.before and self._log.session.phase in _BEFORE:
             self._context.checkpointer.after(says=False)
 
     @cached_property
@@ -160,7 +156,7 @@ class Check:
         A turn that `ends` the task also runs it unless it last succeeded on exactly these files: the
         person may have changed some, or named another check.
         """
-        check, session = self._context.settings.check, self._session
+        check, session = self._context.settings.check, self._log.session
         if not check or session.is_run:
             return True
         is_another = session.checked_by not in ("", check)
@@ -169,7 +165,9 @@ class Check:
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked) or self._has_changed):
-            if self._is_prose:
+            changed = file_changes(session.results)
+            may_change = any(EVERYWHERE in event.changes for event in session.results)
+            if changed and not may_change and all(is_prose(each.path) for each in changed):
                 found = self._run_or_skip()
             else:
                 order = OperationRequest(len(session.results), self._operation, is_check=True)
@@ -177,18 +175,12 @@ class Check:
                 assert not isinstance(done, Question), "the person is not asked for what they want"
                 found = done
             self._log.record(entries.CheckEnded(found, now(), check))
-        return not self._session.is_failing
-
-    @property
-    def _is_prose(self) -> bool:
-        changed = file_changes(self._session.results)
-        may_change = any(EVERYWHERE in event.changes for event in self._session.results)
-        return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)
+        return not self._log.session.is_failing
 
     def _run_or_skip(self) -> Event:
         """Run it until a key of the person's skips it: what changed is hardly its concern."""
         check, context = self._context.settings.check, self._context
-        index, limit_s = len(self._session.results), executor.limit_of(context, self._operation)
+        index, limit_s = len(self._log.session.results), executor.limit_of(context, self._operation)
         started = entries.OperationStarted(index, Kind.CHECK, check, now(), limit_s=limit_s)
         self._log.record(started)
         self._log.sync()
@@ -206,25 +198,18 @@ class Check:
 
     def waits_for_edits(self) -> bool:
         """Return whether an edit of this turn failed: what it says of half of a change is of no use."""
-        refused = (each for each in self._session.results if isinstance(each, Refused))
+        refused = (each for each in self._log.session.results if isinstance(each, Refused))
         return bool(self._context.settings.check) and any(each.kind in _EDITS for each in refused)
 
     def has_changed(self) -> bool:
         """Return whether the session changed a file, as far as is known: the check runs after each change."""
-        session = self._session
+        session = self._log.session
         return session.last_checked is not None or session.is_unchecked or self._has_changed
-
-    def fails_as_before(self) -> bool:
-        """Return whether nothing fails but tests that failed before any change, and say so."""
-        counts_not = check_outcome.compared(self._session).counts_not
-        if counts_not:
-            self._context.remark("it fails only where it failed before any change, so DONE counts")
-        return counts_not
 
     @property
     def _is_checked(self) -> bool:
         """Return whether the check last succeeded on exactly the files as they are."""
-        session, check = self._session, self._context.settings.check
+        session, check = self._log.session, self._context.settings.check
         if session.is_failing or session.is_unchecked or session.checked_by != check:
             return False
         return self._context.checkpointer.is_as_at(session.checked_on)
@@ -232,7 +217,7 @@ class Check:
     @property
     def _has_changed(self) -> bool:
         """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
-        session = self._session
+        session = self._log.session
         if file_changes(session.results):
             return True
         if not any(EVERYWHERE in event.changes for event in session.results):

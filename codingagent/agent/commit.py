@@ -18,12 +18,13 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import json
 
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
@@ -31,9 +32,6 @@ from codingagent.workspace.git_files import Git, GitResult, contents_in, text_of
 from codingagent.workspace.git_programs import AT_COMMIT, GitProgram, git_variables, programs_of
 from codingagent.workspace.programs import find_program, persons_path
 from codingagent.workspace.real_paths import from_root, resolved
-
-if TYPE_CHECKING:
-    from codingagent.checkpoints.store import Checkpoints
 
 _TOLD = sections(__file__)
 # By the file of git's that says so.
@@ -114,10 +112,8 @@ class PersonsRepository:
         for name, what in _IN_PROGRESS.items():
             if (self._directory / name).exists():
                 raise UsageError(f"{what} is in progress in this repository: finish it, then commit")
-        if (self._directory / "index.lock").exists():
-            raise UsageError(
-                f"another git works here, or one was killed: {self._directory / 'index.lock'} is there"
-            )
+        if (lock := self._directory / "index.lock").exists():
+            raise UsageError(f"another git works here, or one was killed: {lock} is there")
         if self._git("ls-files", "-u", "-z"):
             raise UsageError("files of this repository are unmerged: resolve them, then commit")
         who = 'git config --global user.name "YOUR NAME"; git config --global user.email YOU@EXAMPLE.ORG'
@@ -208,7 +204,7 @@ class PersonsRepository:
     # --- what is committed ---------------------------------------------------------------------
     def plan(
         self,
-        checkpoints: "Checkpoints",
+        checkpoints: Checkpoints,
         work: WorkDone,
         addable_of: Callable[[Collection[str]], set[str]],
         *,
@@ -245,17 +241,14 @@ class PersonsRepository:
         for path, new in found.items():
             if new and path in head and path not in index and chains[path][0][0]:
                 or_both = "" if self._is_there(path) else ", or take both with --whole"
-                raise UsageError(
-                    f"you have staged that {path} is deleted or renamed, and the session changed it: commit"
-                    f" that first (git commit){or_both}"
-                )
+                what = f"you have staged that {path} is deleted or renamed, and the session changed it"
+                raise UsageError(f"{what}: commit that first (git commit){or_both}")
             try:
                 self._staged(index.get(path), head.get(path), new)
             except _OverlapError:
-                raise UsageError(
-                    f"what you have staged of {path} is in the same lines as the session's change: unstage it"
-                    f" (git restore --staged), or commit it first"
-                ) from None
+                what = f"what you have staged of {path} is in the same lines as the session's change"
+                how = "unstage it (git restore --staged), or commit it first"
+                raise UsageError(f"{what}: {how}") from None
         return CommitPlan(found, tuple(left))
 
     def _taken(self, chains: _Chains, addable: set[str], known: Collection[str]) -> tuple[_Chains, list[str]]:
@@ -268,7 +261,7 @@ class PersonsRepository:
         return {p: chains[path] for p, path in places.items() if p not in ignored}, left
 
     def _kept(
-        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
+        self, checkpoints: Checkpoints, chains: _Chains, head: _Tree, index: _Tree
     ) -> tuple[_Chains, list[str], list[str]]:
         """Return the changes that the person has not taken back, as a stash does; files that are gone; words.
 
@@ -309,7 +302,7 @@ class PersonsRepository:
         return (self._at / path).is_symlink() or (self._at / path).is_file()
 
     def _replayed(
-        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
+        self, checkpoints: Checkpoints, chains: _Chains, head: _Tree, index: _Tree
     ) -> dict[str, _Entry]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
         wanted = {
@@ -413,7 +406,7 @@ class PersonsRepository:
         }
 
     def _cleaned(
-        self, checkpoints: "Checkpoints", head: _Tree, wanted: Sequence[tuple[str, State]]
+        self, checkpoints: Checkpoints, head: _Tree, wanted: Sequence[tuple[str, State]]
     ) -> dict[tuple[str, State | None], IndexEntry]:
         """Return states of files as git would add them: through the person's filters and line ends."""
         # As on Windows: there the disk says nothing about either.

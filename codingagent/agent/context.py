@@ -69,10 +69,6 @@ class Resources(Struct, frozen=True):
     folders: tuple[Path, ...]
     """Folders that must be durable before anything is reported."""
 
-    def use_temporary(self, name: str) -> None:
-        """Give commands a /tmp of this name from now on."""
-        self.runner.sandbox = self.sandbox.with_temporary(name)
-
 
 class Context(Resources, frozen=True):
     """Everything that requests and the execution of answers need, in one session or run."""
@@ -144,10 +140,8 @@ class Views:
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
         if notebooks.is_old(path, decoded.text):
-            convert = "jupyter nbconvert --to notebook --inplace"
-            raise OperationError(
-                f"File '{path}' is a notebook of nbformat 3", advice=f"; {convert} makes it one of 4"
-            )
+            advice = "; jupyter nbconvert --to notebook --inplace makes it one of 4"
+            raise OperationError(f"File '{path}' is a notebook of nbformat 3", advice=advice)
         text = without_halves(notebooks.shown(path, decoded.text)).replace("\r\n", "\n")
         # A link may have a harmless name.
         real = self._workspace.resolved(path)
@@ -157,11 +151,7 @@ class Views:
 
 
 def context_of(
-    resources: Resources,
-    log: SessionLog,
-    person: Person,
-    texts: ShownTexts | None = None,
-    secrecy: Secrecy = NO_SECRECY,
+    resources: Resources, log: SessionLog, person: Person, texts: ShownTexts | None, secrecy: Secrecy
 ) -> Context:
     """Return the context of one session or run; only a session has texts and secrets."""
     checkpointer = Checkpointer(log, resources.lazy_store, resources.folders, person.show)
@@ -171,17 +161,12 @@ def context_of(
 
 
 def bare_context(
-    workspace: Workspace,
-    runner: Runner,
-    policy: Policy,
-    log: SessionLog | None = None,
-    texts: ShownTexts | None = None,
-    secrecy: Secrecy = NO_SECRECY,
+    workspace: Workspace, runner: Runner, policy: Policy, log: SessionLog | None = None
 ) -> Context:
     """Return a context for single operations: nothing is kept, nobody is asked, nothing can be undone."""
     nowhere = LazyStore(WorkLayout(workspace.root, (), workspace.root, None))
     resources = Resources(workspace, runner, Unconfined(), policy, Settings(), nowhere, ())
-    return context_of(resources, log or UnkeptLog(), Person(lambda _: None), texts, secrecy)
+    return context_of(resources, log or UnkeptLog(), Person(lambda _: None), None, NO_SECRECY)
 
 
 # --- an operation to do, and the plan of one ------------------------------------------------------
@@ -238,10 +223,6 @@ class Plan(Struct, frozen=True):
 
 def subject_of(operation: operations.Operation) -> str:
     """Return the subject of an operation: a path or a command; empty for messages."""
-    match operation:
-        case operations.RunCommand():
-            return operation.command
-        case operations.ShowMessage() | operations.Finish():
-            return ""
-        case _:
-            return operation.path
+    if isinstance(operation, operations.RunCommand):
+        return operation.command
+    return getattr(operation, "path", "")

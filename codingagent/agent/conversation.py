@@ -20,7 +20,7 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.tried import folder_of, tried
 from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
-from codingagent.model import approval, check_outcome, documents, notices, observations, results
+from codingagent.model import check_outcome, documents, notices, observations, results
 from codingagent.model.events import Denied, FileEdited, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.operations import FileOperation, Finish, Kind, RunCommand, ShowMessage, named, text_of
@@ -71,7 +71,8 @@ class Conversation:
         self.trials = trials
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = batch.Execution(self.context)
-        self.check = self._execution.check
+        # Answers the pending question; `recover` then continues.
+        self.answer, self.check = self._execution.answer, self._execution.check
 
     @property
     def session(self) -> Session:
@@ -232,10 +233,8 @@ class Conversation:
         answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")
-        with contextlib.ExitStack() as stack:
-            made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(made))
-            copies = stack.enter_context(contextlib.closing(workspace.Workspace(folder)))
+        made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+        with made as folder, contextlib.closing(workspace.Workspace(Path(folder))) as copies:
             spellings = spelling.Spellings(context.workspace)
             items = [spellings.meant(item) for item in answer.reply.items]
             operations = [item.operation for item in items if isinstance(item, Step)]
@@ -245,7 +244,8 @@ class Conversation:
                         copies.write(change.path, context.workspace.read(change.path).data, None)
             # What would be known of secrets afterwards is not kept.
             secrecy = copy.deepcopy(context.secrecy)
-            context = bare_context(copies, context.runner, context.policy, self._log, context.texts, secrecy)
+            bare = bare_context(copies, context.runner, context.policy, self._log)
+            context = replace(bare, texts=context.texts, secrecy=secrecy)
             commands: tuple[int, ...] = ()
             edits: list[FileEdited] = []
             for index, item in enumerate(items):
@@ -331,10 +331,6 @@ class Conversation:
         if self.session.is_complete:
             self.context.checkpointer.sync()
             atomic_write.remove_folder(folder_of(self._home, self.session.session_id))
-
-    def answer(self, name: str | None, answer: approval.Answer) -> None:
-        """Answer the pending question, as `Execution.answer`; `recover` then continues."""
-        self._execution.answer(name, answer)
 
     def recover(self) -> None:
         """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""

@@ -20,7 +20,6 @@ from codingagent.model import documents, encoding, events, notices, operations, 
 from codingagent.model.approval import Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationStarted
 from codingagent.model.observations import Extras, Outcome, digest_of
-from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import evaluate, rules
 from codingagent.process import bubblewrap, diagnosis
 from codingagent.process.output import TRUNCATED, without_half
@@ -35,8 +34,6 @@ _NAMES = "{} holds secrets: the chat sees the names of its variables only; to sh
 OUTPUT_LIMIT_CHARACTERS = 20_000
 # How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
-
-_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class Executor:
@@ -196,14 +193,12 @@ class Executor:
         """Ask once, without waiting, whether the chat may see the values in a secret file."""
         context, secrecy = self._context, self._context.secrecy
         path = context.workspace.resolved(path)
-        if context.texts is None or not secrecy.may_ask(path):
-            return
-        if not secrecy.may_ask(path, placeholders.reader(context.workspace)(path)):
+        read = placeholders.reader(context.workspace)
+        if context.texts is None or not (secrecy.may_ask(path) and secrecy.may_ask(path, read(path))):
             return
         asked = Question(operations.Kind.READ_FILE, path, (), (_VALUES,), path, "")
-        answer = None
-        if not context.person.approves_all:
-            answer = context.person.ask(ApprovalAsked(-1, asked, now()))
+        question = ApprovalAsked(-1, asked, now())
+        answer = None if context.person.approves_all else context.person.ask(question)
         if answer is not None:
             secrecy.decide(path, is_allowed=answer.decision != "no")
         else:
@@ -219,7 +214,7 @@ def plan_command(
     if not command.strip():
         raise OperationError("The command is empty", advice="; give a shell command")
     for name in variables:
-        if not _VARIABLE.fullmatch(name):
+        if not (name.isascii() and name.isidentifier()):
             fact = f"'{paths.shown(name)}' is no name of a variable"
             raise OperationError(fact, advice="; use letters, digits and _")
     texts = {f"The variable {name}": value for name, value in variables.items()}
@@ -261,9 +256,8 @@ def _run(context: Context, order: OperationRequest, operation: operations.RunCom
         if text and left > 0:
             shown = plain_text.without_controls(text[:left])
             left -= len(text)
-            context.person.show(
-                notices.OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
-            )
+            end = "" if left > 0 else "\n… (more is not shown)\n"
+            context.person.show(notices.OutputCame(f"{shown}{end}"))
 
     def add(text: str) -> None:
         if left > 0:  # A flood is not worth looking through.
@@ -293,9 +287,8 @@ def ended(
     if hides or context.chat is not None:
         streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     limit = max(room, OUTPUT_LIMIT_CHARACTERS)
-    clip = plain_text.clip_middle
-    output = clip(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
-    streams = [None if each is None else clip(each, limit) for each in streams]
+    output = plain_text.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
+    streams = [None if each is None else plain_text.clip_middle(each, limit) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
     if outcome.stopped_processes and outcome.ended_by == "itself":

@@ -14,9 +14,9 @@ from codingagent.agent.context import Context, Person, Resources, bare_context, 
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy, VaultFile
 from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import UsageError
 from codingagent.model import notices, session_fold
-from codingagent.model.journal_entries import Attached, Protocol, RequestWritten, SessionStarted, Wants
+from codingagent.model.journal_entries import Attached, Protocol, SessionStarted, Wants
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
@@ -107,26 +107,8 @@ class OpenSession:
         from codingagent.agent.candidates import Trials
         from codingagent.agent.conversation import Conversation
 
-        trials = Trials(self.context, self._home, self._in_copy)
+        trials = Trials(self.context, self._home, session_in)
         return Conversation(self.requests, self._home, trials, is_named=self._is_named)
-
-    def _in_copy(
-        self,
-        home: Home,
-        session: Session,
-        place: WorkLayout,
-        person: Person,
-        began: Callable[[Runner], object],
-    ) -> None:
-        """Finish what is begun in a copy of the workspace, or take the answer; do not show its request."""
-        from codingagent.agent.tried import ANSWER
-
-        show = person.record
-        own = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
-        with session_in(home, session, self.context.settings, own, place=place) as work:
-            began(work.context.runner)
-            work.conversation.recover()
-            work.conversation.take(ANSWER, accept=True)
 
     @property
     def is_checking(self) -> bool:
@@ -174,7 +156,7 @@ def session_in(
         texts = ShownTexts(folder / "shown")
         secrecy = secrecy_for(settings, VaultFile(folder))
         stack.callback(secrecy.save)
-        stack.enter_context(_hidden_errors(secrecy))
+        stack.push(secrecy.hide_error)
         tell = person.record
         person = replace(
             person,
@@ -195,7 +177,8 @@ def session_in(
                 free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")
                 context.remark(f"{said}{free}")
         if session.is_new and git_for(place.root) is None:
-            context.remark(_NO_GIT)
+            lacks = "nothing can be undone, and you are not asked when a command changes a protected file"
+            context.remark(f"git is not installed: {lacks}")
         if session.is_new and not session.is_asking:
             tools = diagnosis.lacking(sandbox, place.root, programs.persons_path())
             for told in [f"{file}: {lacks}" for file, lacks in tools if lacks][:_TOOLS_NAMED]:
@@ -212,16 +195,6 @@ def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
     for name in settings.pass_env:
         secrecy.vault.learn(os.environ.get(name, ""), "VALUE", f"${name}")
     return secrecy
-
-
-@contextlib.contextmanager
-def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
-    """Hide secrets in the message of an error: it may quote a file or a command."""
-    try:
-        yield
-    except CodingAgentError as fault:
-        fault.args = secrecy.hide_all(fault.args)
-        raise
 
 
 def attached(
@@ -256,8 +229,8 @@ def drafted(
         session = session_fold.fold(None, replace(began, **chosen, conventions=settings.conventions))
         log, runner = SessionLog(None, session), Runner(bubblewrap.Unconfined(), {})
         policy, secrecy = select_sandbox.policy_of(settings, root), secrecy_for(settings)
-        context = bare_context(workspace, runner, policy, log, secrecy=secrecy)
-        requests = Requests(replace(context, settings=settings), Home.of(home))
+        context = replace(bare_context(workspace, runner, policy, log), settings=settings, secrecy=secrecy)
+        requests = Requests(context, Home.of(home))
         requests.say("", files)
         return requests.draft()[1:]
 
@@ -265,12 +238,6 @@ def drafted(
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
     """Return a workspace to read before a session begins; a home in it stays unseen."""
     return contextlib.closing(Workspace(root, own_folders(home, root), git=partial(git_for, root)))
-
-
-_NO_GIT = (
-    "git is not installed: nothing can be undone, and you are not asked when a command changes a protected"
-    " file"
-)
 
 
 def check_workspace(home: Home, session: Session) -> None:

@@ -11,19 +11,11 @@ from codingagent.agent.context import Context, OperationRequest, Plan
 from codingagent.checkpoints.repository import gives_git_programs
 from codingagent.editing import answer_checks, apply, body_rules, diff, elisions, notebooks, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import encoding, events, paths, plain_text, results
+from codingagent.model import encoding, events, operations, paths, plain_text, results
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.notices import FileChanged
 from codingagent.model.observations import Seen, digest_of
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    Diff,
-    EditFile,
-    FileOperation,
-    MoveFile,
-    Substitutions,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, FileOperation, MoveFile
 from codingagent.model.plain_text import Note, parted
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
@@ -84,9 +76,8 @@ def _create(context: Context, order: OperationRequest, operation: CreateFile) ->
     old = None if seen is None else workspace.text(path, seen.data)
     if seen is not None and not operation.overwrite:
         if order.foreign == "no" or _bytes_of(context, order, operation, old)[0] != seen.data:
-            raise OperationError(
-                f"File '{path}' already exists", advice="; set overwrite to true, or name another path"
-            )
+            how = "; set overwrite to true, or name another path"
+            raise OperationError(f"File '{path}' already exists", advice=how)
         return events.FileCreated(path, len(seen.data), replaced=True, notes=(results.THERE_ALREADY,))
     if not exists:
         paths.check_new_name(path, workspace.exists)
@@ -109,15 +100,14 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
     seen = context.workspace.read(path, to_write=True)
     text = context.workspace.text(path, seen.data)
     if text is None:
-        raise OperationError(
-            f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
-        )
+        fact = f"File '{path}' is not text ({len(seen.data)} bytes)"
+        raise OperationError(fact, advice="; replace it whole")
     is_counted = bool(operation.ranges)
-    counts = is_counted or isinstance(change, Diff)
+    counts = is_counted or isinstance(change, operations.Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if counts else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
-    olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
+    olds = [each.old for each in change.edits] if isinstance(change, operations.Substitutions) else []
     shown = notebooks.to_edit(path, text.text, olds, is_counted=is_counted)
     try:
         edited = answer_checks.apply_edit(operation, shown, earlier, order.counted)
@@ -134,7 +124,7 @@ def _edit(context: Context, order: OperationRequest, operation: EditFile) -> Pla
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
     match change:
-        case Substitutions(edits=parts) | Diff(hunks=parts):
+        case operations.Substitutions(edits=parts) | operations.Diff(hunks=parts):
             count = len(parts)
         case _:
             count = len(operation.parts)
@@ -341,9 +331,7 @@ def _stale_digest(context: Context, change: _Change) -> str | None:
     if chat.known.get(change.path) in (None, change.before):
         return None
     known = chat.digest_known(change.path)
-    if known == change.before or chat.is_ours(change.seen.state[3]):
-        return None
-    return known
+    return None if known == change.before or chat.is_ours(change.seen.state[3]) else known
 
 
 def _refusal(context: Context, order: OperationRequest, change: _Change, known: str) -> events.Refused | None:
@@ -357,11 +345,9 @@ def _refusal(context: Context, order: OperationRequest, change: _Change, known: 
     if present is not None:
         present = hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
     old = None if old is None else hide(old, path)
-    is_edit = isinstance(change.event, events.FileEdited)
-    if is_edit:
-        operation = order.operation
-        ranges = operation.ranges if isinstance(operation, EditFile) else ()
-        if not ranges:
+    operation = order.operation
+    if isinstance(operation, EditFile):
+        if not (ranges := operation.ranges):
             return None  # what it replaces is there, as the chat saw it
         lines = slice(min(r.start_line for r in ranges) - 1, max(r.end_line for r in ranges))
         both = [each.split("\n")[lines] for each in (old, present) if each is not None]
@@ -372,7 +358,8 @@ def _refusal(context: Context, order: OperationRequest, change: _Change, known: 
         detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
     advice = (
         f". {'That change and the whole file are' if detail else 'The whole file is'} shown in this request:"
-        f" keep the user's change, or drop it on purpose, and send {'these lines' if is_edit else 'it'} again"
+        " keep the user's change, or drop it on purpose, and send"
+        f" {'these lines' if isinstance(operation, EditFile) else 'it'} again"
     )
     assert change.before is not None, "the file is there"
     fact = _UNDOES.format(path)

@@ -13,6 +13,7 @@ from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import encoding, operations, plain_text
 from codingagent.model.paths import shown
+from codingagent.model.patterns import sections, table
 from codingagent.policy.rules import Ask, together
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets import assigned, values
@@ -23,18 +24,7 @@ from codingagent.workspace.workspace import Workspace
 
 # Of the secrets in one question.
 _LISTED = 8
-_COMMAND = "The command contains {}, a placeholder, and commands are not given the values of placeholders"
-_FROM_FILE = ": let it read the value from its file"
-_ALTERED = (
-    "'{}' is not the placeholder that was shown: that is {}",
-    "; nothing was done, so send this block again with exactly that placeholder",
-)
-_UNKNOWN = (
-    "'{}' is no placeholder that was shown",
-    "; nothing was done, so send this block again without it, or with a placeholder copied exactly",
-)
-_PATH = ("'{}' stands for a value that no known path contains", "; write the path as the request shows it")
-_LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
+_TOLD = table(sections(__file__)["told"])
 
 
 def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
@@ -59,16 +49,15 @@ def _restored(vault: Vault, step: Step | Problem) -> Step | Problem:
     operation = mapped(step.operation, put_back)
     if isinstance(step.operation, operations.RunCommand):
         written = [*names, *(fault.written for fault in faults)]
-        told = [(_COMMAND.format(w), _FROM_FILE + _where(vault, w)) for w in written[:1]]
+        how = _TOLD["from-file"]
+        told = [(_TOLD["command"].format(w), how + _where(vault, w)) for w in written[:1]]
     else:
         in_paths = "\n".join(getattr(step.operation, field, "") for field in ("path", "to"))
         short = (name for name in vault.names_in(in_paths) if not vault.by_name[name].is_wide)
-        told = [
-            (fact.format(f.written, f.true), advice)
-            for f in faults
-            for fact, advice in (_ALTERED if f.true else _UNKNOWN,)
-        ]
-        told += [(_PATH[0].format(name), _PATH[1]) for name in short]
+        kinds = ("altered" if fault.true else "unknown" for fault in faults)
+        pairs = zip(kinds, faults, strict=True)
+        told = [(_TOLD[k].format(f.written, f.true), _TOLD[f"send-{k}"]) for k, f in pairs]
+        told += [(_TOLD["path"].format(name), _TOLD["send-path"]) for name in short]
     if told:
         (fact, advice), *others = told
         advice += "".join(f"; {what}{how}" for what, how in others)
@@ -164,7 +153,7 @@ def leaks(context: Context, names: tuple[str, ...], *files: Texts) -> tuple[tupl
         return asked, ()
     read = reader(context.workspace, *(real(context, each.path) for each in files))
     gone, lost = _lost(vault, files, read)
-    return (*asked, *lost), tuple(map(_LOST.format, gone))
+    return (*asked, *lost), tuple(map(_TOLD["lost"].format, gone))
 
 
 def real(context: Context, path: str) -> str:

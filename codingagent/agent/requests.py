@@ -77,17 +77,13 @@ class Requests:
         self.log.record(entries.SessionReopened(now()))
 
     def say(
-        self,
-        text: str,
-        attached: Mapping[str, entries.Attached] | None = None,
-        wants: entries.Wants | None = None,
+        self, text: str, files: Mapping[str, entries.Attached] = {}, wants: entries.Wants | None = None
     ) -> None:
         """Add the person's words and files to the request that is due or waits; reopen a complete session."""
         if self.session.is_complete:
             self.reopen()
         if self.session.is_asking and wants == "edits":
             self.context.remark(self.context.sandbox.remark)
-        files = attached or {}
         brief = tuple(path for path in files if path.endswith(DATA) and not files[path])
         parts = {path: of for path, of in files.items() if isinstance(of, tuple)}
         self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief, parts))
@@ -130,13 +126,11 @@ class Requests:
 
     def announce(self, *, watched: bool) -> None:
         """Tell what to do now, and whether the inbox is watched; write a request that is gone."""
-        session = self.session
+        session, mailbox = self.session, self._home.mailbox
+        session_id, sequence = session.session_id, session.sequence
         if session.is_of_tools:
-            self.context.remark(
-                f"session {session.session_id} waits for calls of its client: nothing to paste"
-            )
+            self.context.remark(f"session {session_id} waits for calls of its client: nothing to paste")
             return
-        mailbox, session_id, sequence = self._home.mailbox, session.session_id, session.sequence
         path = mailbox.outbox_path(session_id, sequence)
         if session.is_awaiting_answer and not path.exists():
             self.context.remark(f"request {sequence} was missing from {path}: written again")
@@ -457,7 +451,6 @@ class Requests:
     def _requested(self, shown: Views, unread: list[str]) -> list[FileView]:
         """Return what is asked for, each file and range once; `unread` gets what can't be shown, and why."""
         session = self.session
-        wanted: dict[tuple[str, int | None, int | None], None]
         new = (said for said in session.said if said.sequence == session.sequence)
         wanted = dict.fromkeys(self._attached(shown, new, unread))
         named = self._named()

@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from codingagent.errors import OperationError, WorkError, disk_errors
+from codingagent.errors import CodingAgentError, OperationError, WorkError, disk_errors
 from codingagent.model import encoding, events, notices, operations, patterns, plain_text
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import FileFetched
@@ -39,11 +39,7 @@ _WORDS_READ = 50
 _CHANGED = patterns.lazy_pattern(r"^(?:\+\+\+ (?!/dev)|--- (?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 _HEADINGS = patterns.lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
-_MEANING = (
-    "  Secrets: placeholders such as {} stand for values that you can't see. Copy one exactly wherever a file"
-    " needs the value, old or new; the value is written instead. The same placeholder is always the same"
-    " value. Never put one in a command: let the command read the value from its file\n"
-)
+_MEANING = patterns.sections(__file__)["what names mean"][4:]
 
 
 class _KeptVault(Struct):
@@ -88,9 +84,8 @@ class VaultFile:
             with disk_errors(f"{path} can't be read"):
                 return json.decode(retried(path.read_bytes) if path.is_file() else b"", type=kind)
         except DecodeError as fault:
-            raise WorkError(
-                f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"
-            ) from fault
+            how = "move it away to go on; names in earlier requests then mean nothing"
+            raise WorkError(f"{path} is damaged: {how}") from fault
 
 
 def vault_file_of(sessions: Path, session: Session) -> VaultFile:
@@ -119,6 +114,11 @@ class Secrecy:
         """Return a value with names for the secrets in all of its texts."""
         hidden: _Any = value if self.is_off else texts.mapped(value, self.hide)
         return hidden
+
+    def hide_error(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
+        """Hide secrets in the error that ends a `with`: it may quote a file or a command."""
+        if isinstance(fault, CodingAgentError):
+            fault.args = self.hide_all(fault.args)
 
     def seal(self, request: str, guide: str) -> str:
         """Hide the secrets left in a request, save in our own words; return what names mean."""

@@ -15,8 +15,9 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec.structs import replace
 
@@ -37,6 +38,8 @@ from codingagent.storage.homes import Home
 from codingagent.storage.journal import SessionLog
 from codingagent.workspace import real_paths, workspace
 
+_TellEvent: TypeAlias = Callable[[wire.Event], None]
+
 
 class Run:
     """One message being executed, to its end or until an operation needs approval.
@@ -51,7 +54,7 @@ class Run:
         context: Context,
         ready: Callable[[], object],
         items: Sequence[Step | Problem],
-        tell: Callable[[wire.Event], None],
+        tell: _TellEvent,
         home: Home | None,
     ) -> None:
         self._context = context
@@ -84,8 +87,7 @@ class Run:
     def events(self) -> tuple[wire.Event, ...]:
         """All events so far, ending with the pending question, if any."""
         self._catch_up()
-        last = self._fault or self.pending_approval
-        return (*self._told, *([] if last is None else [last]))
+        return (*self._told, *filter(None, (self._fault or self.pending_approval,)))
 
     def message(self, since: int = 0) -> wire.EventsMessage:
         """Return the events message; without the first `since` events."""
@@ -184,7 +186,7 @@ class Run:
             self._tell(event)
 
 
-class Space:
+class Space(contextlib.AbstractContextManager["Space"]):
     """One workspace, in which operations messages are executed.
 
     Without a home, runs live in memory. With one they are kept under its `sessions/runs/`, can be approved
@@ -217,7 +219,7 @@ class Space:
         command_timeout: int = 30,
         command_memory: int = 0,
         secrets: str = "off",
-        on_event: Callable[[wire.Event], None] = lambda _: None,
+        on_event: _TellEvent = lambda _: None,
     ) -> None:
         options = {
             "policy": os.fspath(policy),
@@ -238,28 +240,15 @@ class Space:
         self._begin(root, settings, kept, Person(lambda _: None), on_event)
 
     @classmethod
-    def of(
-        cls,
-        home: Home,
-        root: Path,
-        settings: Settings,
-        person: Person,
-        on_event: Callable[[wire.Event], None],
-        say: Callable[[str], object],
-    ) -> Self:
+    def of(cls, home: Home, root: Path, settings: Settings, person: Person, on_event: _TellEvent) -> Self:
         """Return the space of an existing home; it waits while another process works there, and says so."""
         self = cls.__new__(cls)
         self._begin(root, settings, home, person, on_event)
-        self._say = say
+        self._say = lambda text: person.show(notices.Remark(text))
         return self
 
     def _begin(
-        self,
-        root: Path,
-        settings: Settings,
-        home: Home | None,
-        person: Person,
-        on_event: Callable[[wire.Event], None],
+        self, root: Path, settings: Settings, home: Home | None, person: Person, on_event: _TellEvent
     ) -> None:
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
@@ -274,9 +263,6 @@ class Space:
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
         # Even without `close`, no process and no lock is left.
         self._closing = weakref.finalize(self, self._stack.close)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -306,11 +292,17 @@ class Space:
             message = {"protocolVersion": "1.0", "operations": values}
         assert message is not None
         received = messages.read_operations_message(message)
-        data = b""
-        if self._home is not None:
-            data = message if isinstance(message, bytes) else _as_json(message)
-        del message
-        run = self._run_of(self._begun(data), received)
+        data = b"" if self._home is None else _as_json(message)  # kept until all of it is done
+        self._ready()
+        settings, home = self._settings, self._home
+        terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
+        run_id, root = factory.new_run_id(), str(real_paths.root_of(self._root))
+        record = journal_entries.RunStarted(run_id, root, observations.digest_of(data), clock.now(), *terms)
+        if home is not None:
+            home.runs.keep_message(run_id, data)
+            home.runs.begin(run_id, record)
+        del message, data
+        run = self._run_of(session_fold.fold(None, record), received)
         run.go_on()
         return run
 
@@ -337,18 +329,16 @@ class Space:
             received = messages.read_operations_message(data)
         return self._run_of(session, received)
 
-    def _ready(self) -> Resources:
+    def _ready(self, run_id: str = "") -> Resources:
+        """Return what is open, now or before; the commands of a run have their own /tmp from now on."""
         if not self._closing.alive:
             raise UsageError("this space is closed")
         if self._resources is None:
-            home = self._home
+            home, folders = self._home, tuple[Path, ...]()
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
                 self._stack.callback(atomic_write.remove_folder, temporary)
-                place, folders = (
-                    checkpointer.WorkLayout(self._root, (), temporary / "tmp", None),
-                    tuple[Path, ...](),
-                )
+                place = checkpointer.WorkLayout(self._root, (), temporary / "tmp", None)
             else:
                 self._stack.enter_context(home.lock.held(self._say))
                 place, folders = checkpointer.place_of_runs(home, self._root), (home.root,)
@@ -356,32 +346,19 @@ class Space:
             self._resources = self._stack.enter_context(opened)
             if self._resources.sandbox.tier == "none" and self._settings.sandbox != "off":
                 self._person.show(notices.Remark(self._resources.sandbox.remark))
+        if run_id:
+            self._resources.runner.sandbox = self._resources.sandbox.with_temporary(run_id)
         return self._resources
-
-    def _begun(self, data: bytes) -> Session:
-        """Begin a run; `data` is its message, kept until all of it is done."""
-        self._ready()
-        settings, home = self._settings, self._home
-        terms = factory.kept_policy(settings), settings.sandbox, settings.network, settings.secrets
-        root = str(real_paths.root_of(self._root))
-        record = journal_entries.RunStarted(
-            factory.new_run_id(), root, observations.digest_of(data), clock.now(), *terms
-        )
-        if home is not None:
-            home.runs.keep_message(record.run_id, data)
-            home.runs.begin(record.run_id, record)
-        return session_fold.fold(None, record)
 
     def _run_of(self, session: Session, received: messages.Received) -> Run:
         home, run_id = self._home, session.session_id
         journal = None if home is None else home.runs.open(run_id)
         log = SessionLog(journal, session, self._person.record)
         self._secrecy.look_again()
-        context = context_of(self._ready(), log, self._person, secrecy=self._secrecy)
+        context = context_of(self._ready(), log, self._person, None, self._secrecy)
         run = Run(
             context,
-            # The commands of a run have their own /tmp.
-            lambda: self._ready().use_temporary(run_id),
+            partial(self._ready, run_id),
             placeholders.restored(self._secrecy.vault, messages.items_of(received)),
             self._on_event,
             home,
@@ -401,8 +378,8 @@ def _as_json(message: object) -> bytes:
 
     MessageError if it contains itself, or is nested too deep.
     """
-    if isinstance(message, str):
-        return message.encode("utf-8", "surrogatepass")
+    if isinstance(message, str | bytes):
+        return message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
     try:
         return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
     except (ValueError, RecursionError) as fault:

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import Finish, RunCommand, ShowMessage
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.workspace.workspace import Workspace
 
@@ -68,9 +67,7 @@ class Spellings:
         if isinstance(item, Problem):
             return item
         operation = item.operation
-        if isinstance(operation, RunCommand | ShowMessage | Finish):
-            return item
-        notes, changes, source = item.notes, dict[str, str](), operation.path
+        notes, changes, source = item.notes, dict[str, str](), getattr(operation, "path", "")
         for field in ("path", "to"):
             if not (written := getattr(operation, field, "")):
                 continue

@@ -2,16 +2,14 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, State, named, steps
+from codingagent.checkpoints.history import NO_CHECKPOINT, HistoryStep, State, named, steps
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Finished
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import without_unseen
-
-if TYPE_CHECKING:
-    from codingagent.checkpoints.store import Checkpoints
 
 
 class WorkDone(NamedTuple):
@@ -115,16 +113,13 @@ def _unsigned(text: str) -> str:
 
 
 def chains_of(
-    checkpoints: "Checkpoints", found: Sequence[HistoryStep]
+    checkpoints: Checkpoints, found: Sequence[HistoryStep]
 ) -> tuple[dict[str, list[tuple[State | None, State | None]]], list[str]]:
     """Return how each file changed, step after step, and in words which changes are unknown."""
     chains: dict[str, list[tuple[State | None, State | None]]] = {}
     unknown: dict[str, None] = {}
     for step in found:
-        changes: Iterable[Change] = (
-            step.its(checkpoints.changes(step.before, step.after)) if step.after else ()
-        )
-        for change in changes:
+        for change in step.its(checkpoints.changes(step.before, step.after)) if step.after else ():
             if change.kind == "left_out":
                 unknown[change.path] = None
             else:

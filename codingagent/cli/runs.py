@@ -122,7 +122,7 @@ def _space(
     home: Home, root: Path, settings: Settings, approves_all: bool, tell: Callable[[Event], None]
 ) -> Iterator[Space]:
     person = context.Person(_say, approves_all=approves_all, record=_say_words)
-    with Space.of(home, root, settings, person, tell, fail) as space:
+    with Space.of(home, root, settings, person, tell) as space:
         try:
             yield space
         except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from codingagent.agent import executor, factory, placeholders
 from codingagent.agent.context import OperationRequest, bare_context
@@ -123,8 +124,8 @@ class RemoteMethods:
         self._runner = runner
         # Threads share no vault: names hold for one connection.
         self._secrecy = factory.secrecy_for(host.settings)
-        context = bare_context(host.workspace, runner, host.policy, secrecy=self._secrecy)
-        self._executor = executor.Executor(context)
+        context = bare_context(host.workspace, runner, host.policy)
+        self._executor = executor.Executor(replace(context, secrecy=self._secrecy))
 
     def cancel(self) -> None:
         """End the current command, if any; called from another thread."""
