@@ -93,8 +93,7 @@ def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
     """Return the inbox as a session sees it: files from before it began are ignored."""
     from codingagent.cli.inbox_loop import Inbox
 
-    mailbox = home.mailbox
-    return Inbox(mailbox.look, conversation.session.earlier, mailbox.look_at_others)
+    return Inbox(home.mailbox, set(conversation.session.earlier))
 
 
 @contextlib.contextmanager
