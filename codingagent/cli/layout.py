@@ -4,6 +4,7 @@ A line is made of spans: a text with a style by its meaning (`good`, `bad`, `war
 or none). Plain output drops the styles; `terminal` maps them to colours.
 """
 
+import os
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,8 +59,8 @@ PIPE = Look()
 def look_of(stream: TextIO) -> Look:
     if not is_terminal(stream):
         return PIPE
-    # A terminal that does not know its size reports 0; shutil then returns 80.
-    width = max(shutil.get_terminal_size().columns, 10)
+    # Of standard output, else of this stream. A terminal that does not know its size reports 0.
+    width = max(shutil.get_terminal_size(os.get_terminal_size(stream.fileno())).columns or 80, 10)
     return Look(width, can_show_marks(stream))
 
 

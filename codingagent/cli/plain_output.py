@@ -185,6 +185,8 @@ class Lines(Screen):
     )
     _look = layout.PIPE
     _can_ask = False
+    _keys: "Keyboard | None" = None
+    """Where the person types: words and commands, while this process waits."""
     _knows_steps = False
     """The person was told in full what to do, while this process waits."""
     _turn: Hung | None = None
@@ -239,11 +241,15 @@ class Lines(Screen):
             case entries.TurnEnded() if session.is_complete:
                 self.offer(session)
                 if session.is_asking:
-                    way = runnable(self._how_to_ask(session.session_id))
-                    self._say(("? ", "warn"), (way, ""))
+                    say = f"codingagent say {session.session_id}"
+                    way = f'ask more with {say} "…"; have something done with {say} --do "…"'
+                    if self._keys is not None:
+                        way = "type the next question, or /do WISH to have something done; /quit ends"
+                    self._say(("? ", "warn"), (runnable(way), ""))
             case entries.OperationEnded() if session.refused == 1:
                 if results.is_refused_by_check(record.event):
-                    way = self._how_to_check(session.session_id)
+                    way = f'Set another: codingagent resume {session.session_id} --check "COMMAND"'
+                    way = "/check COMMAND sets another." if self._keys is not None else runnable(way)
                     self._say((f"    Wrong check? {way}", "dim"))
             case _:
                 pass
@@ -335,21 +341,17 @@ class Lines(Screen):
             changed = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
             self._say((f"Changed: {changed}", "dim"))
         ways = ["commit"] * found.can_commit + ["diff", "undo"] * bool(names and found.can_undo)
-        if not self.is_passing:
-            self._offer(ways, session, found.last)
-
-    def _offer(self, ways: Sequence[str], _session: Session, _last: int) -> None:
-        """Name the commands that may come next; the last is the turn that an undo would undo."""
-        if ways:
+        if self.is_passing or not (ways or self._keys):
+            return
+        if self._keys is None:
             # Never wrapped, so that they can be copied.
             self._whole(f"Next: {', '.join(runnable(f'`codingagent {way}`') for way in ways)}")
-
-    def _how_to_ask(self, session_id: str) -> str:
-        say = f"codingagent say {session_id}"
-        return f'ask more with {say} "…"; have something done with {say} --do "…"'
-
-    def _how_to_check(self, session_id: str) -> str:
-        return runnable(f'Set another: codingagent resume {session_id} --check "COMMAND"')
+        elif not session.is_asking:
+            self.offers = tuple(f"/{name}" for name in ways)
+            told = {"diff": "look", "undo": f"undo turn {found.last}"}
+            numbers = "".join(f"{n} {told.get(name, name)}  " for n, name in enumerate(ways, start=1))
+            way = f"{numbers}or type" if ways else "Type"
+            self._say((f"  {way} the next wish; /ask asks, /quit ends", "dim"), indent=4)
 
     def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
         """Show what the person has to do now."""

@@ -86,7 +86,6 @@ class Console(Lines):
         self._timer: threading.Timer | None = None
         """Draws the status, if it is not stopped before."""
         self._drawing = threading.Lock()
-        self._keys: Keyboard | None = None
         self._sign: _Sign | None = None
         self._notifies = self._has_title = False
         self._copied: tuple[str, str] | None = None
@@ -152,15 +151,6 @@ class Console(Lines):
         """Remove the sign of life: a line follows."""
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
-
-    def _how_to_ask(self, session_id: str) -> str:
-        if self._keys is None:
-            return super()._how_to_ask(session_id)
-        return "type the next question, or /do WISH to have something done; /quit ends"
-
-    def _how_to_check(self, session_id: str) -> str:
-        is_typed = self._keys is not None
-        return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere."""
@@ -349,17 +339,6 @@ class Console(Lines):
             if notice.answered:
                 way = f"Type what to do next, /ask QUESTION, or /copy and {GO_ON.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
-
-    def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:
-        if self._keys is None:
-            super()._offer(ways, session, last)
-        elif not session.is_asking:
-            self.offers = tuple(f"/{name}" for name in ways)
-            told = {"diff": "look", "undo": f"undo turn {last}"}
-            words = (told.get(name, name) for name in ways)
-            numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
-            way = f"{numbers}or type" if ways else "Type"
-            self._say((f"  {way} the next wish; /ask asks, /quit ends", "dim"), indent=4)
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
