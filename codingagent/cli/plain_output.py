@@ -224,35 +224,28 @@ class Lines(Screen):
             self._request = record, session
             return
         self.flush()
-        match record:
-            case entries.TurnEnded() if not session.is_complete:
-                self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
-                self._lay(notes)
-                return
-            case entries.OperationEnded() | entries.CheckEnded():
-                beside, below = self._details(record.event)
-            case entries.ApprovalAsked():
-                shown = asked_in(record.question)
-                below = [self._below(line, diff_style(line)) for line in shown]
-            case _:
-                pass
+        if isinstance(record, entries.TurnEnded) and not session.is_complete:
+            self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
+            self._lay(notes)
+            return
+        if isinstance(record, entries.OperationEnded | entries.CheckEnded):
+            beside, below = self._details(record.event)
+        elif isinstance(record, entries.ApprovalAsked):
+            below = [self._below(line, diff_style(line)) for line in asked_in(record.question)]
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
-        match record:
-            case entries.TurnEnded() if session.is_complete:
-                self.offer(session)
-                if session.is_asking:
-                    say = f"codingagent say {session.session_id}"
-                    way = f'ask more with {say} "…"; have something done with {say} --do "…"'
-                    if self._keys is not None:
-                        way = "type the next question, or /do WISH to have something done; /quit ends"
-                    self._say(("? ", "warn"), (runnable(way), ""))
-            case entries.OperationEnded() if session.refused == 1:
-                if results.is_refused_by_check(record.event):
-                    way = f'Set another: codingagent resume {session.session_id} --check "COMMAND"'
-                    way = "/check COMMAND sets another." if self._keys is not None else runnable(way)
-                    self._say((f"    Wrong check? {way}", "dim"))
-            case _:
-                pass
+        if isinstance(record, entries.TurnEnded):
+            self.offer(session)
+            if session.is_asking:
+                say = f"codingagent say {session.session_id}"
+                way = f'ask more with {say} "…"; have something done with {say} --do "…"'
+                if self._keys is not None:
+                    way = "type the next question, or /do WISH to have something done; /quit ends"
+                self._say(("? ", "warn"), (runnable(way), ""))
+        elif isinstance(record, entries.OperationEnded) and results.is_refused_by_check(record.event):
+            way = f'Set another: codingagent resume {session.session_id} --check "COMMAND"'
+            way = "/check COMMAND sets another." if self._keys is not None else runnable(way)
+            if session.refused == 1:
+                self._say((f"    Wrong check? {way}", "dim"))
 
     def flush(self, notice: ui.Waiting | None = None) -> None:
         """Show how the turn ended, its request, and what to do now, if a notice tells that."""
@@ -298,24 +291,20 @@ class Lines(Screen):
             text = layout.cut(" " * margin(self._look) + line, self._look.width, self._look)
             below.append(([(text, _SIGNS.get(line[:1], ""))], 0))
         lines: list[str] = []
-        match event:
-            case events.CommandRan() if is_full or not events.succeeded(event):
-                lines = event.output.rstrip("\n").split("\n") if event.output else []
-                if not is_full:
-                    first = check_outcome.first_failure(event.output).rstrip("\n").split("\n")
-                    left = len(lines) - _FAILURE_LINES
-                    last = [line for line in lines if line.strip()][-1:]
-                    lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
-                    lines = lines if lines[-1:] == last else [*lines[1:], *last]
-                    if left > 0:
-                        more = f"{left} more {plural(left, 'line')}"
-                        lines.append(f"{self._look.dots} {more} (show --output)")
-            case events.Refused() if event.kind is not operations.Kind.ANSWER:
-                # The rest of it is for the model.
-                lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")]
-                lines = lines[:_SHORT_LINES]
-            case _:
-                pass
+        if isinstance(event, events.CommandRan) and (is_full or not events.succeeded(event)):
+            lines = event.output.rstrip("\n").split("\n") if event.output else []
+            if not is_full:
+                first = check_outcome.first_failure(event.output).rstrip("\n").split("\n")
+                left = len(lines) - _FAILURE_LINES
+                last = [line for line in lines if line.strip()][-1:]
+                lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
+                lines = lines if lines[-1:] == last else [*lines[1:], *last]
+                if left > 0:
+                    more = f"{left} more {plural(left, 'line')} (show --output)"
+                    lines.append(f"{self._look.dots} {more}")
+        elif isinstance(event, events.Refused) and event.kind is not operations.Kind.ANSWER:
+            # The rest of it is for the model.
+            lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")][:_SHORT_LINES]
         below += [self._below(on_screen(line), _SIGNS.get(line[:1], "dim")) for line in lines]
         return [(count, "dim")], below
 

@@ -121,31 +121,24 @@ class Console(Lines):
         if is_beside or (kind and kind not in record_words.COMMANDS):
             return
         self._interrupt()
-        match record:
-            case entries.AnswerTaken():
-                rule = "──" if self._look.has_marks else "--"
-                self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
-            case entries.OperationStarted():
-                pass  # the sign of life shows it
-            case _:
-                super()._record(record, session)
-        match record:
-            case entries.OperationStarted():
-                self.busy(f"running {one_line(record.subject)}", record.limit_s)
-            case entries.ApprovalAsked():
-                self._notify("your approval")
-            case entries.TurnEnded() if session.is_complete:
-                self._notify("done")
-            case entries.TurnEnded():
-                self.busy("writing the request", count=self.files_found)
-            case (
-                entries.AnswerTaken()
-                | entries.OperationEnded(event=events.CommandRan())
-                | entries.CheckEnded()
-            ) if session.taken is not None:
-                self.busy("working", count=self.files_saved)
-            case _:
-                pass
+        if isinstance(record, entries.OperationStarted):
+            self.busy(f"running {one_line(record.subject)}", record.limit_s)
+            return
+        if isinstance(record, entries.AnswerTaken):
+            rule = "──" if self._look.has_marks else "--"
+            self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
+        else:
+            super()._record(record, session)
+        is_step = isinstance(record, entries.AnswerTaken | entries.CheckEnded)
+        is_step = is_step or isinstance(getattr(record, "event", None), events.CommandRan)
+        if isinstance(record, entries.ApprovalAsked):
+            self._notify("your approval")
+        elif isinstance(record, entries.TurnEnded) and session.is_complete:
+            self._notify("done")
+        elif isinstance(record, entries.TurnEnded):
+            self.busy("writing the request", count=self.files_found)
+        elif is_step and session.taken is not None:
+            self.busy("working", count=self.files_saved)
 
     def _interrupt(self) -> None:
         """Remove the sign of life: a line follows."""

@@ -19,18 +19,16 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from msgspec import Struct
-from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import has_focus
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 
 from codingagent.cli import layout
 from codingagent.cli.task_input import edited
@@ -180,7 +178,7 @@ class WaitingLine:
         keys = KeyBindings()
 
         # In a search, Enter ends the search.
-        @keys.add("enter", filter=has_focus(DEFAULT_BUFFER))
+        @keys.add("enter", filter=~is_searching)
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.validate_and_handle()
 
