@@ -43,52 +43,46 @@ class Inbox(Struct):
     """The files in the inbox, and which of them are complete."""
 
     _mailbox: Mailbox
-    _left_alone: set[journal_entries.EarlierFile] = set()
-    """Files from before the session, ignored until they change."""
+    left_alone: set[journal_entries.EarlierFile] = set()
+    """Ignored until they change: files from before the session, and those for another one."""
     given: int = 0
-    """Number of files returned by `next`."""
+    """Number of answers returned by `next`."""
     rests: bool = False
     """The oldest file is left some time for its end."""
+    hints: dict[str, Hint] = {}
+    """The system's, by name; each holds until the file is seen to change again."""
     _others: dict[str, InboxFile] = {}
     _named: set[journal_entries.EarlierFile] = set()
     _begun: set[str] = set()
     _looks: dict[str, InboxFile] = {}
-    _found: list[InboxFile] = []
-    _hints: dict[str, Hint] = {}
-
-    def hear(self, hints: Mapping[str, Hint]) -> None:
-        """Record the system's hints; each holds until the file is seen to change again."""
-        self._hints.update(hints)
 
     def next(
         self, lacks_end: Callable[[str], bool], say: Callable[[str], None]
-    ) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if complete, and if there is any; it is told that one without end waits."""
-        self._found, self.rests = (files := self.files()), False
-        self._looks = observations.first_looks(self._looks, files)
-        # Empty files wait, and delay no others.
-        file = next((each for each in files if each.size_bytes), None)
-        if file is None:
-            return None, False
+    ) -> tuple[list[InboxFile], bool]:
+        """Return the oldest answer if complete, single downloads with it, and whether there is any file.
+
+        `say` gets, once, that one without its end waits a while.
+        """
+        files = [file for file in self.files() if file.size_bytes]  # empty files wait, and delay no others
+        self.rests, self._looks = False, observations.first_looks(self._looks, files)
+        if not files:
+            return [], False
+        file, *others = files
+        whole = [file, *(each for each in others if is_bare(each.name) and is_bare(file.name))]
         has_time = file.at_s - self._looks[file.name].at_s < _REST_S
         is_whole = all(
-            observations.is_finished(self._looks[each.name], each, self._hints.get(each.name, Hint.NOTHING))
-            for each in (file, *self.beside(file))
+            observations.is_finished(self._looks[each.name], each, self.hints.get(each.name, Hint.NOTHING))
+            for each in whole
         )
         self.rests = is_whole and has_time and lacks_end(file.name)
         if self.rests and file.name not in self._begun:
             self._begun.add(file.name)
             say(f"{paths.shown(file.name)} has no [END] yet: {_REST_S:g} s are left for the rest of it")
         if self.rests or not is_whole:
-            return None, True
-        self._hints.pop(file.name, None)
+            return [], True
+        self.hints.pop(file.name, None)
         self.given += 1
-        return file, True
-
-    def beside(self, file: InboxFile) -> list[InboxFile]:
-        """Return the other files of the last look that are one answer with this one: single downloads."""
-        others = (each for each in self._found if each.size_bytes and each.name != file.name)
-        return [each for each in others if is_bare(each.name)] if is_bare(file.name) else []
+        return whole, True
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
@@ -99,7 +93,7 @@ class Inbox(Struct):
             patience_s = _HELD_S if file.is_held else observations.SETTLED_AFTER_S
             patience_s = patience_s if file.size_bytes else _EMPTY_S
             is_settled = is_last_look or file.at_s - self._others[file.name].at_s >= patience_s
-            if is_settled and file.earlier not in self._left_alone | self._named:
+            if is_settled and file.earlier not in self.left_alone | self._named:
                 self._named.add(file.earlier)
                 found.append(_advice(file))
         return found
@@ -107,11 +101,7 @@ class Inbox(Struct):
     def files(self) -> list[InboxFile]:
         """Return the files that `next` may return, now or later."""
         files = [file for file in self._mailbox.look() if not file.is_held]
-        return [file for file in files if file.earlier not in self._left_alone]
-
-    def leave(self, file: InboxFile) -> None:
-        """Ignore a file until it changes: it is for another session."""
-        self._left_alone.add(file.earlier)
+        return [file for file in files if file.earlier not in self.left_alone]
 
 
 def _advice(file: InboxFile) -> str:
@@ -145,7 +135,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     complaints: list[str] = []
 
     def is_due() -> bool:
-        inbox.hear(patience(0))
+        inbox.hints.update(patience(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
         has_any = any(file.size_bytes for file in inbox.files())
@@ -159,10 +149,10 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             if session.is_complete and (session.is_closed or not (line and work.wait(partial(line, bool)))):
                 return
             continue
-        file, any_left = inbox.next(work.conversation.lacks_end, say)
-        if file is not None:
+        files, any_left = inbox.next(work.conversation.lacks_end, say)
+        if files:
             try:
-                _take(work, inbox, file)
+                _take(work, inbox, files)
             except KeyboardInterrupt:
                 if line is None or work.conversation.session.unfinished is None:
                     raise
@@ -191,23 +181,22 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         can_type = line if not any_left else None
         if not (can_type and work.wait(partial(can_type, is_due))):
             longest_s = observations.SETTLED_AFTER_S if any_left else LOOK_EVERY_S
-            inbox.hear(work.wait(partial(patience, longest_s)))
+            inbox.hints.update(work.wait(partial(patience, longest_s)))
 
 
-def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
+def _take(work: "SharedSession", inbox: Inbox, files: list[InboxFile]) -> None:
     work.conversation.check.run_ahead()
-    names = [each.name for each in (file, *inbox.beside(file))]
-    if work.doing(lambda: work.conversation.take(*names)) is False:
-        inbox.leave(file)
+    if work.doing(lambda: work.conversation.take(*(each.name for each in files))) is False:
+        inbox.left_alone.add(files[0].earlier)  # it is for another session
 
 
 def take_present(work: "SharedSession", inbox: Inbox, say: Callable[[str], None]) -> bool:
     """Take the answers that are there, each as a turn; return whether a file still grows."""
     waited, limit_s = 0.0, 2 * observations.SETTLED_AFTER_S
     while not work.conversation.session.is_complete:
-        file, any_left = inbox.next(work.conversation.lacks_end, say)
-        if file is not None:
-            _take(work, inbox, file)
+        files, any_left = inbox.next(work.conversation.lacks_end, say)
+        if files:
+            _take(work, inbox, files)
             waited = 0.0
         elif not any_left and work.doing(work.conversation.finish_trials):
             continue

@@ -22,6 +22,7 @@ from codingagent.model import check_outcome, events, operations, results
 from codingagent.model import journal_entries as entries
 from codingagent.model import notices as ui
 from codingagent.model.approval import Answer
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -396,6 +397,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
+_UNDERLINED = lazy_pattern(r"_([^_])")
 GO_ON = "send request {} to go on"
 OR_SEND = "or send request {} as it is to let it decide."
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
@@ -407,12 +409,9 @@ def diff_style(line: str) -> str:
 
 def _camel_keys(value: object) -> object:
     if isinstance(value, dict):
-        return {_camel(key): _camel_keys(inner) for key, inner in value.items()}
+        return {
+            _UNDERLINED.sub(lambda found: found[1].upper(), key): _camel_keys(value[key]) for key in value
+        }
     if isinstance(value, list | tuple):
         return [_camel_keys(inner) for inner in value]
     return value
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)

@@ -49,7 +49,7 @@ class SharedSession:
         self._screen = screen
         self._open_session = open_session
         self._stack = contextlib.ExitStack()
-        self._work: OpenSession | None = None
+        self.work: OpenSession
         self._news: list[tuple[entries.Record, Session]] = []
 
     @contextlib.contextmanager
@@ -66,11 +66,6 @@ class SharedSession:
             raise InterruptError(
                 f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
             ) from None
-
-    @property
-    def work(self) -> "OpenSession":
-        assert self._work is not None, "it is open"
-        return self._work
 
     @property
     def conversation(self) -> "Conversation":
@@ -159,7 +154,7 @@ class SharedSession:
             self._screen.remark("your settings changed: what commands see changes with them")
         if self._news or not is_new:
             self._tell()
-        self._open(self._home.sessions.load(self.work.requests.session.session_id))
+        self._open(self._home.sessions.load(self.work.requests.session.session_id), self.work)
         self.go_on()
 
     def go_on(self) -> None:
@@ -187,7 +182,7 @@ class SharedSession:
         select_sandbox.refuse_impossible_check(settings, context.policy, context.workspace.root)
         self.conversation.check.end()
         self.work.requests.name_check(command)
-        self._open(self._home.sessions.load(session.session_id))
+        self._open(self._home.sessions.load(session.session_id), self.work)
         self.go_on()
 
     def _tell(self) -> None:
@@ -199,16 +194,14 @@ class SharedSession:
             screen.remark("  work was done or begun")
         self._news.clear()
 
-    def _open(self, session: Session) -> None:
-        before = self._work
-        self._work = None
+    def _open(self, session: Session, before: "OpenSession | None" = None) -> None:
         self._stack.close()
         if before is not None:
             self._settings = self._reread(session, self._settings)
-        self._work = self._stack.enter_context(self._open_session(session, self._settings))
+        self.work = self._stack.enter_context(self._open_session(session, self._settings))
         if before is not None:
-            requests, earlier = self._work.requests, before.requests
             # What it found is a request that the person has not been told of here.
+            requests, earlier = self.work.requests, before.requests
             requests.choice, requests.written = earlier.choice, earlier.written + 1
 
     @contextlib.contextmanager

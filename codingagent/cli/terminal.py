@@ -116,14 +116,13 @@ class Console(Lines):
         return super().record(record, session, is_elsewhere=is_elsewhere)
 
     def _record(self, record: entries.Record, session: Session) -> None:
-        kind = record.kind if isinstance(record, entries.OperationStarted) else None
-        is_beside = kind is operations.Kind.CHECK and session.taken is None  # who waits is not disturbed
-        if is_beside or (kind and kind not in record_words.COMMANDS):
+        if isinstance(record, entries.OperationStarted):
+            is_beside = record.kind is operations.Kind.CHECK and session.taken is None
+            if record.kind in record_words.COMMANDS and not is_beside:  # who waits is not disturbed
+                self._interrupt()
+                self.busy(f"running {one_line(record.subject)}", record.limit_s)
             return
         self._interrupt()
-        if isinstance(record, entries.OperationStarted):
-            self.busy(f"running {one_line(record.subject)}", record.limit_s)
-            return
         if isinstance(record, entries.AnswerTaken):
             rule = "──" if self._look.has_marks else "--"
             self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
