@@ -160,14 +160,9 @@ def table(
             yield [(" " * taken, ""), (more, style)]
 
 
-def text_of(line: Line) -> str:
-    """Return a line without its styles."""
-    return "".join(text for text, _ in line).rstrip()
-
-
 def plain_lines(lines: Iterable[Line]) -> str:
     """Return lines without their styles, each with a line end."""
-    return "".join(f"{text_of(line)}\n" for line in lines)
+    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
 
 
 def size(characters: int, tokens: int) -> str:

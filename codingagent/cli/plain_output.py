@@ -53,7 +53,7 @@ class Screen:
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
         self._fault: OSError | None = None
-        self._how = changes
+        self.how = changes
         """How much of each change to show: never, short or full."""
         self._approved = ""
         self._change: ui.FileChanged | None = None
@@ -108,13 +108,8 @@ class Screen:
     def obey(self, settings: Settings, mailbox: "Mailbox", *, asked: bool) -> None:
         """Set how much of each change to show; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
-        self._how = settings.diff if asked or settings.diff == "full" else "never"
+        self.how = settings.diff if asked or settings.diff == "full" else "never"
         self._budget, self.mailbox = settings.context_chars, mailbox
-
-    @property
-    def sees_changes(self) -> bool:
-        """Whether it shows what an operation changed."""
-        return self._how != "never"
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Show a question. Return the answer; None if nobody can answer here, or did `elsewhere`."""
@@ -156,7 +151,7 @@ class Screen:
         change, self._change = self._change, None
         if change is None:
             return None
-        is_full = self._how == "full"
+        is_full = self.how == "full"
         found = diff.between(change.old or b"", change.new, *(() if is_full else (context,)))
         if change.old is None:
             # The position of lines in a new file says nothing.
@@ -201,8 +196,7 @@ class Lines(Screen):
 
     def _say(self, *spans: Span, indent: int = 2) -> None:
         """Show a line, laid out to fit."""
-        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
-        self.lines(layout.hang(clean, self._look, indent))
+        self._lay([(spans, indent)])
 
     def _lay(self, lines: Iterable[Hung]) -> None:
         self.lines(laid_out(lines, self._look))
@@ -280,7 +274,7 @@ class Lines(Screen):
 
     def _details(self, event: events.Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
-        is_full = self._how == "full"
+        is_full = self.how == "full"
         told, below = self._take_change(0), list[Hung]()
         found = None if told is None or not told[0].lines else told[0]
         count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""

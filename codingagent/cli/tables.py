@@ -1,5 +1,6 @@
 """The output of commands that look back, and of `config`: on a terminal, as plain lines, JSON or Markdown."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -313,8 +314,9 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
         from codingagent.cli.terminal import Console
 
         # The terminal that waits has the keyboard.
-        may_page = may_page and AT_WORK.get() is None
-        (Console().paged if may_page else Console().lines)(lines)
+        console = Console()
+        with console.paged() if may_page and AT_WORK.get() is None else contextlib.nullcontext():
+            console.lines(lines)
         return
     sys.stdout.write(layout.plain_lines(lines))
 

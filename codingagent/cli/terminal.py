@@ -94,7 +94,7 @@ class Console(Lines):
     def obey(self, settings: Settings, mailbox: Mailbox, *, asked: bool) -> None:
         super().obey(settings, mailbox, asked=asked)
         # A terminal always has a reader.
-        self._how, self._notifies = settings.diff, settings.notify
+        self.how, self._notifies = settings.diff, settings.notify
 
     def _show(self, notice: ui.Notice) -> None:
         if isinstance(notice, ui.OutputCame):
@@ -262,17 +262,15 @@ class Console(Lines):
         # No backgrounds: the terminal's own may be light or dark.
         theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
         page = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
-        with self._rich.use_theme(theme), self._rich.capture() as captured:
+        with self._rich.use_theme(theme), self.paged():
             self._rich.print(page, width=width)
-        self._through_pager(captured.get())
 
-    def paged(self, lines: Iterable[layout.Line]) -> None:
-        """Show lines; in the person's pager if they are more than the screen has."""
+    @contextlib.contextmanager
+    def paged(self) -> Iterator[None]:
+        """Show what is shown meanwhile; in the person's pager if it is more than the screen has."""
         with self._rich.capture() as captured:
-            self.lines(lines)
-        self._through_pager(captured.get())
-
-    def _through_pager(self, shown: str) -> None:
+            yield
+        shown = captured.get()
         line = os.environ.get("PAGER", "less")
         if not (self._can_ask and line.strip() and shown.count("\n") >= self._rich.height):
             sys.stdout.write(shown)

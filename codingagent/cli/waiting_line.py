@@ -265,7 +265,7 @@ if sys.platform == "win32":
     from prompt_toolkit.eventloop.win32 import wait_for_handles
     from prompt_toolkit.input.win32 import Vt100ConsoleInputReader, Win32Input
 
-    class ConsoleKeys(Win32Input):
+    class LineKeys(Win32Input):
         """The keys of a console of Windows, with each paste in one piece."""
 
         def __init__(self, stdin: TextIO) -> None:
@@ -292,13 +292,12 @@ if sys.platform == "win32":
         def read_keys(self) -> list[KeyPress]:
             return self._pastes.keys()
 
-    LineKeys = ConsoleKeys
 else:
     import select
 
     from prompt_toolkit.input.vt100 import Vt100Input
 
-    class TerminalKeys(Vt100Input):
+    class LineKeys(Vt100Input):
         """A terminal's keys, with each paste in one piece."""
 
         def __init__(self, stdin: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -420,5 +419,3 @@ else:
                 data = os.read(self._fileno, _CHUNK_BYTES)
             self._is_gone = not data
             return self._decoder.decode(data)
-
-    LineKeys = TerminalKeys

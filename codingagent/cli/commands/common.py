@@ -120,7 +120,7 @@ def opened(  # noqa: PLR0913
         why = "it is in the workspace, where an answer could have written it"
         screen.remark(f"{file} is ignored: {why}; use options or CODINGAGENT_… variables")
     screen.obey(settings, home.mailbox, asked=given.diff is not None)
-    terms = (given.yes, given.accept_formats, screen.sees_changes)
+    terms = (given.yes, given.accept_formats, screen.how != "never")
 
     @contextlib.contextmanager
     def open_session(state: Session, own: Settings) -> "Iterator[OpenSession]":
