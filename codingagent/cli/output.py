@@ -24,19 +24,13 @@ class LeaveError(Exception):
 @contextlib.contextmanager
 def screen_for(json: bool) -> "Iterator[Screen]":
     """Yield the screen for this output: JSON, a terminal, or plain lines."""
-    screen: Screen
-    if json:
-        from codingagent.cli.plain_output import JsonLines
+    from codingagent.cli.plain_output import JsonLines, Lines
 
-        screen = JsonLines(sys.stdout)
-    elif is_living(sys.stdout):
+    screen: Screen = (JsonLines if json else Lines)(sys.stdout)
+    if not json and is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 
         screen = Console()
-    else:
-        from codingagent.cli.plain_output import Lines
-
-        screen = Lines(sys.stdout)
     try:
         yield screen
         screen.check()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, assert_never, get_args
+from typing import TYPE_CHECKING, TextIO, get_args
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -304,15 +304,10 @@ class Lines(Screen):
         return [(count, "dim")], below
 
     def _show(self, notice: ui.Notice) -> None:
-        match notice:
-            case ui.Waiting():
-                self.flush(notice)
-            case ui.OutputCame() | ui.FileChanged():
-                pass  # shown with the operation's result
-            case ui.Remark():
-                self._say((runnable(notice.text), "dim"))
-            case _:
-                assert_never(notice)
+        if isinstance(notice, ui.Waiting):
+            self.flush(notice)
+        elif isinstance(notice, ui.Remark):  # the others are shown with the operation's result
+            self._say((runnable(notice.text), "dim"))
 
     def offer(self, session: Session) -> None:
         found = self.changes()

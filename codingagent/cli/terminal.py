@@ -29,7 +29,6 @@ from codingagent.model.settings import Settings
 from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
-_LOOK_ELSEWHERE_S = 0.2
 _DO_IT = "  Approve? [y]es, [n]o, [a]lways this session: "
 _KEEP_IT = "  Keep them? [y]es, [n]o (restore the files), [a]lways this session: "
 _SHOW_THEM = "  Send them? [y]es, [n]o: "
@@ -152,7 +151,7 @@ class Console(Lines):
         while not keyboard.is_ours(sys.stdin):
             if elsewhere():
                 return None
-            time.sleep(_LOOK_ELSEWHERE_S)
+            time.sleep(keyboard.LOOK_ELSEWHERE_S)
         with self._keyboard() as keys:
             return self._ask(keys, _PROMPTS.get(asked.question.kind, _DO_IT), elsewhere)
 

@@ -31,13 +31,12 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 
 from codingagent.cli import layout
+from codingagent.cli.keyboard import TOGETHER_S
 from codingagent.cli.task_input import edited
 from codingagent.model.encoding import typed_text
 from codingagent.model.patterns import lazy_pattern
 
 _POLL_S = 0.1
-# Keys that follow one another this quickly came at once.
-_TOGETHER_S = 0.05
 # A paste that no marks enclose may come with pauses.
 _PAUSE_S = 1.0
 # Nobody types this: input that comes with it belongs to an answer, however late.
@@ -239,7 +238,7 @@ class ConsolePastes:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read, self._comes, self._clock = read, comes, clock
-        self._burst_at = -_TOGETHER_S
+        self._burst_at = -TOGETHER_S
 
     def keys(self) -> list[KeyPress]:
         """Return the keys that came, with each paste in one piece."""
@@ -247,14 +246,14 @@ class ConsolePastes:
         # The library itself may take the first piece for a paste.
         if len(keys) < 2 and not any(key.key == Keys.BracketedPaste for key in keys):
             # The rest of a paste whose last line end comes by itself is no Enter.
-            is_rest = now - self._burst_at <= _TOGETHER_S
+            is_rest = now - self._burst_at <= TOGETHER_S
             return [] if is_rest and [key.key for key in keys] == [Keys.ControlM] else keys
-        until = now + _TOGETHER_S
+        until = now + TOGETHER_S
         while (left := until - self._clock()) > 0 and self._comes(left):
             # A key that is let go comes, too, and is nothing.
             if more := self._read():
                 keys += more
-                until = self._clock() + _TOGETHER_S
+                until = self._clock() + TOGETHER_S
         self._burst_at = self._clock()
         # An emoji comes as two halves.
         halves = [(key.key, key.data.encode("utf-16", "surrogatepass")) for key in as_paste(keys)]
@@ -313,7 +312,7 @@ else:
             self._run = ""
             """What came just now without an Enter: words that are typed, or the beginning of a paste."""
             self._run_at = 0.0
-            self._burst_at = -_TOGETHER_S
+            self._burst_at = -TOGETHER_S
             """When a paste ended, or several characters came at once, as from no keyboard."""
 
         @property
@@ -338,7 +337,7 @@ else:
             text, self._held = self._held + new, ""
             is_alone = text in ("\r", "\n", *_ALT_ENTER) and _ANSWER not in self._run
             # The rest of a paste whose last line end comes by itself is no Enter.
-            is_alone = is_alone and now - self._burst_at > _TOGETHER_S
+            is_alone = is_alone and now - self._burst_at > TOGETHER_S
             is_burst = self._paste is not None or _PASTE in text or len(_without_controls(text)) > 1
             found: list[KeyPress] = []
             while text:
@@ -387,7 +386,7 @@ else:
             found += self._buffer
             self._buffer.clear()
             now = self._clock()
-            if now - self._run_at > _TOGETHER_S and _ANSWER not in self._run:
+            if now - self._run_at > TOGETHER_S and _ANSWER not in self._run:
                 self._run = ""
             self._run_at = now
             self._run = "" if _EDITING.search(typed) else self._run + typed
@@ -406,7 +405,7 @@ else:
             pieces = [text]
             while True:
                 is_cut = _ANSWER in text and "[END]" not in "".join(pieces[-2:])
-                patience_s = _PAUSE_S if is_cut else _TOGETHER_S
+                patience_s = _PAUSE_S if is_cut else TOGETHER_S
                 if not select.select([self._fileno], [], [], patience_s)[0]:
                     return "".join(pieces), ""
                 if self._is_gone or _PASTE in (piece := self._read()):
