@@ -127,9 +127,9 @@ else:
             """Have the terminal mark pastes again, after another program used it."""
             self._switch(_MARK_PASTES)
 
-        def has_key(self) -> bool:
-            """Return whether a key came; it stays to be read."""
-            return self._comes(0)
+        def has_key(self, patience_s: float = 0) -> bool:
+            """Return whether a key came, or comes within a time; it stays to be read."""
+            return bool(select.select([self._terminal], [], [], patience_s)[0])
 
         def discard(self, data: bytes = b"", *, settles: bool = False) -> bool:
             """Drop input until no more comes after `data`, or until a pause; return if any came."""
@@ -138,7 +138,7 @@ else:
             while True:
                 begin, end = data.rfind(_PASTE), data.rfind(_PASTE_END)
                 is_within = begin > end if begin != end else is_within
-                if not self._comes(_PASTE_END_S if is_within else patience_s):
+                if not self.has_key(_PASTE_END_S if is_within else patience_s):
                     return found
                 # A mark may come in two pieces.
                 data = data[1 - len(_PASTE) :] + self._read()
@@ -161,11 +161,11 @@ else:
                     if self._was_away:
                         self._was_away, data = False, b""
                         prompt()
-                    if self._comes(LOOK_ELSEWHERE_S):
+                    if self.has_key(LOOK_ELSEWHERE_S):
                         data += self._read()
             finally:
                 self._edit(False)
-            while _PASTE not in data and len(data) <= _CHUNK_BYTES and self._comes(TOGETHER_S):
+            while _PASTE not in data and len(data) <= _CHUNK_BYTES and self.has_key(TOGETHER_S):
                 data += self._read()
             text = data.decode(self._encoding, "replace").replace("\r", "\n")
             typed, *more = _ESCAPE.sub("", text).split("\n")
@@ -174,9 +174,6 @@ else:
                 self.discard(data, settles=True)
                 raise PasteError
             return "".join(filter(str.isprintable, typed))
-
-        def _comes(self, patience_s: float) -> bool:
-            return bool(select.select([self._terminal], [], [], patience_s)[0])
 
         def _read(self) -> bytes:
             try:

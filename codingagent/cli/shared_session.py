@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from codingagent.errors import GoneOnError, InterruptError, UsageError, WorkError
+from codingagent.errors import GoneOnError, InterruptError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home, told_as
-from codingagent.storage.lock import HomeLock
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -70,15 +69,6 @@ class SharedSession:
     @property
     def conversation(self) -> "Conversation":
         return self.work.conversation
-
-    @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Let other processes know that this one waits for the answers of the session."""
-        path = self._home.waiting_path(self.work.requests.session.session_id)
-        with contextlib.ExitStack() as stack:
-            with contextlib.suppress(WorkError):  # another one waits, too
-                stack.enter_context(HomeLock(path).held())
-            yield
 
     def check_first(self, limit_s: int) -> None:
         """Run the check before the first request is written; after the limit, or a key, it goes on beside."""

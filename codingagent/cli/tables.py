@@ -31,13 +31,7 @@ if TYPE_CHECKING:
     from codingagent.storage.mailbox import Mailbox
 
 _TIME_CELLS = 21
-STATES = {
-    Phase.AWAITING_ANSWER: "name",
-    Phase.AWAITING_APPROVAL: "warn",
-    Phase.EXECUTING: "warn",
-    Phase.REQUEST_DUE: "warn",
-    Phase.COMPLETE: "good",
-}
+_STATES = {Phase.AWAITING_ANSWER: "name", Phase.COMPLETE: "good"}
 
 
 def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
@@ -62,7 +56,7 @@ def _session(session: Session, look: Look, now: datetime) -> tuple[Span, ...]:
     changed = layout.ago(session.updated_at, now) if is_seen else session.updated_at[:16].replace("T", " ")
     return (
         (session.session_id, "bold"),
-        ("closed", "dim") if session.is_closed else (session.phase.value, STATES[session.phase]),
+        ("closed", "dim") if session.is_closed else (session.phase.value, _STATES.get(session.phase, "warn")),
         *(() if is_seen else ((str(session.sequence), ""),)),
         (changed, ""),
         (plain_text.one_line(session.name or session.task, 2 * look.width if is_seen else 60), ""),
@@ -142,7 +136,7 @@ def show_session(session: Session, told: Told, mailbox: "Mailbox", early: int) -
     what, turn = ("run", "") if session.is_run else ("session", f", turn {session.sequence}")
     name = f" ({session.name})" * bool(session.name)
     called = [(f"{what} ", ""), (session.session_id, "bold"), (f"{name}: ", "")]
-    head: list[Hung] = [([*called, (session.phase.value, STATES[session.phase]), (turn, "")], 2)]
+    head: list[Hung] = [([*called, (session.phase.value, _STATES.get(session.phase, "warn")), (turn, "")], 2)]
     for number, grant in enumerate(sorted(session.granted), start=1):
         head.append(([(f"always approved ({number}): ", "warn"), (grant, "")], 2))
     requests = mailbox.waiting_paths(session.session_id, session.sequence)
