@@ -302,14 +302,12 @@ def _answer_of(home: Home, session: Session, command: str, run: Callable[[str, E
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
     """Keep what a command printed before it failed; return in words where, empty if nothing."""
-    try:
-        if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
-            return ""
-        name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
-    except (OSError, WorkError):
-        return ""
-    path = quoted_path(home.mailbox.rejected / name)
-    return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
+    with contextlib.suppress(OSError, WorkError):
+        if 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
+            name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
+            path = quoted_path(home.mailbox.rejected / name)
+            return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
+    return ""
 
 
 def _fault(outcome: Outcome) -> str:

@@ -41,10 +41,6 @@ class Look(Struct, frozen=True):
     def dots(self) -> str:
         return "…" if self.has_marks else "..."
 
-    @property
-    def minus(self) -> str:
-        return "−" if self.has_marks else "-"
-
     def mark(self, success: bool) -> Span:
         """Return the mark of a result; a word if marks can't be shown."""
         style = "good" if success else "bad"
@@ -172,7 +168,7 @@ def size(characters: int, tokens: int) -> str:
 
 def counted(added: int, removed: int, look: Look) -> str:
     """Return the number of added and removed lines: `+3 -1`."""
-    return f"+{added} {look.minus}{removed}"
+    return f"+{added} {'−' if look.has_marks else '-'}{removed}"
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

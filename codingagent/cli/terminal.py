@@ -153,7 +153,17 @@ class Console(Lines):
                 return None
             time.sleep(keyboard.LOOK_ELSEWHERE_S)
         with self._keyboard() as keys:
-            return self._ask(keys, _PROMPTS.get(asked.question.kind, _DO_IT), elsewhere)
+            if keys.discard():
+                self._say(("  what was typed before this question was discarded", "dim"))
+            prompt = _PROMPTS.get(asked.question.kind, _DO_IT)
+            decision = self._meant(keys, prompt, _DECISIONS, elsewhere)
+            if decision is None:
+                self._rich.print()
+                return None
+            why = "  Reason for the model (Enter for none): "
+            asks_why = decision == "no" and prompt != _SHOW_THEM
+            reason = (self._line(keys, why) or "").strip() if asks_why else ""
+        return Answer(decision, reason=reason, how="terminal")
 
     def keyboard(self) -> AbstractContextManager[Keyboard] | None:
         return self._keyboard() if self._can_ask and self._fault is None else None
@@ -176,18 +186,6 @@ class Console(Lines):
                 yield keys
             finally:
                 self._keys = None
-
-    def _ask(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere) -> Answer | None:
-        if keys.discard():
-            self._say(("  what was typed before this question was discarded", "dim"))
-        decision = self._meant(keys, prompt, _DECISIONS, elsewhere)
-        if decision is None:
-            self._rich.print()
-            return None
-        why = "  Reason for the model (Enter for none): "
-        asks_why = decision == "no" and prompt != _SHOW_THEM
-        reason = (self._line(keys, why) or "").strip() if asks_why else ""
-        return Answer(decision, reason=reason, how="terminal")
 
     def _meant(
         self, keys: Keyboard, prompt: str, meanings: Mapping[str, _T], elsewhere: ui.Elsewhere = bool
