@@ -335,7 +335,6 @@ class Lines(Screen):
     def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
         """Show what the person has to do now."""
         resume = runnable(f"codingagent resume {notice.session_id}")
-        inbox = on_screen(notice.inbox)
         if not has_request and not notice.watched:
             self._whole(f"Save it there as a .txt file, then: {resume}")
             return
@@ -343,7 +342,7 @@ class Lines(Screen):
             path, look = on_screen(notice.short or notice.outbox), self._look
             self._lay([request_line(notice.sequence, path, None, look, again=False)])
         if notice.sequence == 1 and not is_again:
-            self._whole(f"Send it to a chat; save the answer as a .txt file in {inbox}")
+            self._whole(f"Send it to a chat; save the answer as a .txt file in {on_screen(notice.inbox)}")
         if notice.elsewhere:
             self._say(("The other terminal waits for the answer.", ""))
         elif notice.watched and not self._knows_steps:

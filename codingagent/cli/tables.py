@@ -212,8 +212,7 @@ def show_diff(
         ]
         _show_names(found, how, json=json)
         return
-    text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
-    text = hide(text)
+    text = hide(checkpoints.diff(before, after, sorted(touched)) if touched else "")
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]

@@ -138,11 +138,6 @@ class Console(Lines):
         elif is_step and session.taken is not None:
             self.busy("working", count=self.files_saved)
 
-    def _interrupt(self) -> None:
-        """Remove the sign of life: a line follows."""
-        self._stop_status()
-        self._look = layout.look_of(sys.stdout)  # the window may have been resized
-
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere."""
         super().ask(asked, session, elsewhere)
@@ -238,7 +233,7 @@ class Console(Lines):
             self._copied = done, if_not
 
     def close(self) -> None:
-        self._stop_status()
+        self._interrupt()
         super().close()
         if self._has_title:
             with contextlib.suppress(OSError):
@@ -328,7 +323,7 @@ class Console(Lines):
             self._say(("? ", "warn"), (way, ""))
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
-        self._stop_status()
+        self._interrupt()
         sign = self._sign = _Sign(what, limit_s, count)
 
         def appear() -> None:
@@ -353,7 +348,8 @@ class Console(Lines):
             self._keys.last_codes = _OLD_TITLE
         self._rich.file.write(f"{keep}\x1b]2;codingagent: {title}\x1b\\\a")
 
-    def _stop_status(self) -> None:
+    def _interrupt(self) -> None:
+        """Remove the sign of life: a line follows."""
         with self._drawing:
             self._sign = None
             if self._timer is not None:
@@ -362,3 +358,4 @@ class Console(Lines):
             if self._status is not None:
                 self._status.stop()
                 self._status = None
+        self._look = layout.look_of(sys.stdout)  # the window may have been resized
