@@ -57,7 +57,7 @@ class SharedSession:
         try:
             # What is open hides secrets in the message of an error that leaves it.
             with self._stack:
-                self._open(session)
+                self.work = self._stack.enter_context(self._open_session(session, self._settings))
                 yield self
         except KeyboardInterrupt:
             if self._screen.is_passing:
@@ -144,8 +144,7 @@ class SharedSession:
             self._screen.remark("your settings changed: what commands see changes with them")
         if self._news or not is_new:
             self._tell()
-        self._open(self._home.sessions.load(self.work.requests.session.session_id), self.work)
-        self.go_on()
+        self._reopen()
 
     def go_on(self) -> None:
         """Finish what a kill, an interrupt or another process left unfinished, up to the next request."""
@@ -172,8 +171,7 @@ class SharedSession:
         select_sandbox.refuse_impossible_check(settings, context.policy, context.workspace.root)
         self.conversation.check.end()
         self.work.requests.name_check(command)
-        self._open(self._home.sessions.load(session.session_id), self.work)
-        self.go_on()
+        self._reopen()
 
     def _tell(self) -> None:
         """Show what another process did, as it was shown there."""
@@ -184,15 +182,16 @@ class SharedSession:
             screen.remark("  work was done or begun")
         self._news.clear()
 
-    def _open(self, session: Session, before: "OpenSession | None" = None) -> None:
+    def _reopen(self) -> None:
+        """Open the session anew, and finish what is unfinished."""
+        before, session = self.work, self._home.sessions.load(self.work.requests.session.session_id)
         self._stack.close()
-        if before is not None:
-            self._settings = self._reread(session, self._settings)
+        self._settings = self._reread(session, self._settings)
         self.work = self._stack.enter_context(self._open_session(session, self._settings))
-        if before is not None:
-            # What it found is a request that the person has not been told of here.
-            requests, earlier = self.work.requests, before.requests
-            requests.choice, requests.written = earlier.choice, earlier.written + 1
+        # What it found is a request that the person has not been told of here.
+        requests, earlier = self.work.requests, before.requests
+        requests.choice, requests.written = earlier.choice, earlier.written + 1
+        self.go_on()
 
     @contextlib.contextmanager
     def _set_aside(self) -> Iterator[None]:
