@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.cli.layout import PIPE, text_of
+from codingagent.cli.layout import PIPE, plain_lines
 from codingagent.cli.record_words import lines_of
 from codingagent.model.events import Event, Refused
 from codingagent.model.journal_entries import OperationEnded, Record, SessionStarted, TurnEnded
@@ -57,6 +57,6 @@ def test_the_person_reads_nothing_that_is_for_the_model(tmp_path: Path) -> None:
         said = (*notes, *(note for event in events for note in event.notes))
         records.append(TurnEnded(1, said, "", facts=parted(said)[1]))
     session = fold(None, SessionStarted("a1b2c3d4", "x", "/w", ""))
-    told = {text_of(line) for each in records for line, _ in lines_of(each, session, None, PIPE)}
+    told = {plain_lines([line])[:-1] for each in records for line, _ in lines_of(each, session, None, PIPE)}
     ours = {line.replace("; the next request asks the model to fix it", "") for line in told}
     assert sorted(filter(_FOR_THE_MODEL.search, ours)) == []

@@ -7,16 +7,14 @@ import sys
 from contextvars import ContextVar
 from pathlib import Path
 
-from codingagent.model.patterns import lazy_pattern, sections
+from codingagent.model.patterns import lazy_pattern, sections, table
 from codingagent.workspace.programs import quoted
 from codingagent.workspace.real_paths import from_root
 
 # Only the command that is named is imported and built: typer's work on the options of all of them would
 # cost every start more than everything else. A test compares the lines of the table with the definitions.
 COMMANDS = {
-    heading: {
-        name: (module, does) for name, module, does in (row.split(None, 2) for row in rows.splitlines())
-    }
+    heading: {name: row.split(None, 1) for name, row in table(rows).items()}
     for heading, rows in sections(__file__).items()
 }
 """Of each command its module and its summary, by heading and name."""

@@ -4,27 +4,20 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from codingagent.errors import WorkError
-from codingagent.model import documents, journal_entries, notices, paths, plain_text, settings
-from codingagent.model.observations import (
-    SETTLED_AFTER_S,
-    Extras,
-    Hint,
-    InboxFile,
-    Outcome,
-    digest_of,
-    first_looks,
-    is_finished,
-)
+from codingagent.model import documents, journal_entries, notices, observations, paths, plain_text, settings
+from codingagent.model.observations import Extras, Hint, InboxFile, Outcome
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HomeLock
-from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, is_bare
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, Mailbox, is_bare
 from codingagent.workspace.programs import own_path, persons_path, quoted_path
 
 if TYPE_CHECKING:
@@ -46,87 +39,69 @@ Patience = Callable[[float], Mapping[str, Hint]]
 Line = Callable[[Callable[[], bool]], bool]
 
 
-class Inbox:
-    """The files in the inbox, and which of them are complete.
+class Inbox(Struct):
+    """The files in the inbox, and which of them are complete."""
 
-    `left_alone` are files from before the session, ignored until they change. `look_at_others` returns the
-    files that can't be taken.
-    """
+    _mailbox: Mailbox
+    left_alone: set[journal_entries.EarlierFile] = set()
+    """Ignored until they change: files from before the session, and those for another one."""
+    given: int = 0
+    """Number of answers returned by `next`."""
+    rests: bool = False
+    """The oldest file is left some time for its end."""
+    hints: dict[str, Hint] = {}
+    """The system's, by name; each holds until the file is seen to change again."""
+    _others: dict[str, InboxFile] = {}
+    _named: set[journal_entries.EarlierFile] = set()
+    _begun: set[str] = set()
+    _looks: dict[str, InboxFile] = {}
 
-    def __init__(
-        self,
-        look: Callable[[], list[InboxFile]],
-        left_alone: Iterable[journal_entries.EarlierFile] = (),
-        look_at_others: Callable[[], list[InboxFile]] = list,
-    ) -> None:
-        self.given = 0
-        """Number of files returned by `next`."""
-        self.rests = False
-        """The oldest file is left some time for its end."""
-        self._look = look
-        self._left_alone = set(left_alone)
-        self._look_at_others = look_at_others
-        self._others: dict[str, InboxFile] = {}
-        self._named: set[journal_entries.EarlierFile] = set()
-        self._looks: dict[str, InboxFile] = {}
-        self._found: list[InboxFile] = []
-        self._hints: dict[str, Hint] = {}
+    def next(
+        self, lacks_end: Callable[[str], bool], say: Callable[[str], None]
+    ) -> tuple[list[InboxFile], bool]:
+        """Return the oldest answer if complete, single downloads with it, and whether there is any file.
 
-    def hear(self, hints: Mapping[str, Hint]) -> None:
-        """Record the system's hints; each holds until the file is seen to change again."""
-        self._hints.update(hints)
-
-    def next(self, lacks_end: Callable[[str], bool] = lambda _: False) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if complete (one that `lacks_end` waits a while), and if there is any."""
-        self._found, self.rests = (files := self.files()), False
-        self._looks = first_looks(self._looks, files)
-        # Empty files wait, and delay no others.
-        file = next((each for each in files if each.size_bytes), None)
-        if file is None:
-            return None, False
+        `say` gets, once, that one without its end waits a while.
+        """
+        files = [file for file in self.files() if file.size_bytes]  # empty files wait, and delay no others
+        self.rests, self._looks = False, observations.first_looks(self._looks, files)
+        if not files:
+            return [], False
+        file, *others = files
+        whole = [file, *(each for each in others if is_bare(each.name) and is_bare(file.name))]
         has_time = file.at_s - self._looks[file.name].at_s < _REST_S
-        is_whole = all(map(self._is_finished, (file, *self.beside(file))))
+        is_whole = all(
+            observations.is_finished(self._looks[each.name], each, self.hints.get(each.name, Hint.NOTHING))
+            for each in whole
+        )
         self.rests = is_whole and has_time and lacks_end(file.name)
+        if self.rests and file.name not in self._begun:
+            self._begun.add(file.name)
+            say(f"{paths.shown(file.name)} has no [END] yet: {_REST_S:g} s are left for the rest of it")
         if self.rests or not is_whole:
-            return None, True
-        self._hints.pop(file.name, None)
+            return [], True
+        self.hints.pop(file.name, None)
         self.given += 1
-        return file, True
-
-    def _is_finished(self, file: InboxFile) -> bool:
-        return is_finished(self._looks[file.name], file, self._hints.get(file.name, Hint.NOTHING))
-
-    def beside(self, file: InboxFile) -> list[InboxFile]:
-        """Return the other files of the last look that are one answer with this one: single downloads."""
-        others = (each for each in self._found if each.size_bytes and each.name != file.name)
-        return [each for each in others if is_bare(each.name)] if is_bare(file.name) else []
+        return whole, True
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
-        others = self._look_at_others()
-        self._others = first_looks(self._others, others)
+        others = self._mailbox.look_at_others()
+        self._others = observations.first_looks(self._others, others)
         found: list[str] = []
         for file in others:
-            patience_s = _HELD_S if file.is_held else SETTLED_AFTER_S
+            patience_s = _HELD_S if file.is_held else observations.SETTLED_AFTER_S
             patience_s = patience_s if file.size_bytes else _EMPTY_S
             is_settled = is_last_look or file.at_s - self._others[file.name].at_s >= patience_s
-            if is_settled and file.earlier not in self._left_alone | self._named:
+            if is_settled and file.earlier not in self.left_alone | self._named:
                 self._named.add(file.earlier)
                 found.append(_advice(file))
         return found
 
     def files(self) -> list[InboxFile]:
         """Return the files that `next` may return, now or later."""
-        files = [file for file in self._look() if not file.is_held]
-        return [file for file in files if file.earlier not in self._left_alone]
-
-    def names_left_alone(self) -> list[str]:
-        """Return the files that are there from before, oldest first."""
-        return [file.name for file in self._look() if file.earlier in self._left_alone]
-
-    def leave(self, file: InboxFile) -> None:
-        """Ignore a file until it changes: it is for another session."""
-        self._left_alone.add(file.earlier)
+        files = [file for file in self._mailbox.look() if not file.is_held]
+        return [file for file in files if file.earlier not in self.left_alone]
 
 
 def _advice(file: InboxFile) -> str:
@@ -141,20 +116,6 @@ def _advice(file: InboxFile) -> str:
         how = "not a whole zip: save it again" if is_zip else "still open in another program: close it there"
         return f"{name} in the inbox is {how}"
     return f"{name} in the inbox has no extension: rename it to {name}.txt"
-
-
-def _end_is_missed(work: "SharedSession", say: Callable[[str], None]) -> Callable[[str], bool]:
-    """Return what tells whether a file of an answer has no end yet; it says so once."""
-    told = set[str]()
-
-    def lacks_end(name: str) -> bool:
-        is_begun = work.conversation.lacks_end(name)
-        if is_begun and name not in told:
-            told.add(name)
-            say(f"{paths.shown(name)} has no [END] yet: {_REST_S:g} s are left for the rest of it")
-        return is_begun
-
-    return lacks_end
 
 
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
@@ -172,30 +133,26 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     """
     announced, is_prepared = -1, True
     complaints: list[str] = []
-    lacks_end = _end_is_missed(work, say)
-
-    def is_done() -> bool:
-        return work.conversation.session.is_complete
 
     def is_due() -> bool:
-        inbox.hear(patience(0))
+        inbox.hints.update(patience(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
         has_any = any(file.size_bytes for file in inbox.files())
         return bool(complaints) or work.conversation.check.has_ended or has_any
 
     while True:
-        if is_done():
+        if work.conversation.session.is_complete:
             attend(work.conversation)
+            session = work.conversation.session
             # What is to be done next may be typed, unless another terminal closed it.
-            stays = line is not None and not work.conversation.session.is_closed
-            if is_done() and not (line and stays and work.wait(partial(line, bool))):
+            if session.is_complete and (session.is_closed or not (line and work.wait(partial(line, bool)))):
                 return
             continue
-        file, any_left = inbox.next(lacks_end)
-        if file is not None:
+        files, any_left = inbox.next(work.conversation.lacks_end, say)
+        if files:
             try:
-                _take(work, inbox, file)
+                _take(work, inbox, files)
             except KeyboardInterrupt:
                 if line is None or work.conversation.session.unfinished is None:
                     raise
@@ -212,37 +169,34 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         requests = work.conversation.requests
         if announced != requests.written:
             requests.announce(watched=True)
-            announced = requests.written
-            is_prepared = False
+            announced, is_prepared = requests.written, False
         for complaint in (*complaints, *inbox.complaints()):
             say(complaint)
         complaints.clear()
         glance(work.conversation)
-        if not any_left and work.conversation.check.begin():
-            is_prepared = True
-        if not (any_left or is_prepared):
-            work.conversation.context.checkpointer.prepare()
+        if not any_left:
+            if not (work.conversation.check.begin() or is_prepared):
+                work.conversation.context.checkpointer.prepare()
             is_prepared = True
         can_type = line if not any_left else None
         if not (can_type and work.wait(partial(can_type, is_due))):
-            longest_s = SETTLED_AFTER_S if any_left else LOOK_EVERY_S
-            inbox.hear(work.wait(partial(patience, longest_s)))
+            longest_s = observations.SETTLED_AFTER_S if any_left else LOOK_EVERY_S
+            inbox.hints.update(work.wait(partial(patience, longest_s)))
 
 
-def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
+def _take(work: "SharedSession", inbox: Inbox, files: list[InboxFile]) -> None:
     work.conversation.check.run_ahead()
-    names = [each.name for each in (file, *inbox.beside(file))]
-    if work.doing(lambda: work.conversation.take(*names)) is False:
-        inbox.leave(file)
+    if work.doing(lambda: work.conversation.take(*(each.name for each in files))) is False:
+        inbox.left_alone.add(files[0].earlier)  # it is for another session
 
 
 def take_present(work: "SharedSession", inbox: Inbox, say: Callable[[str], None]) -> bool:
     """Take the answers that are there, each as a turn; return whether a file still grows."""
-    waited, limit_s, lacks_end = 0.0, 2 * SETTLED_AFTER_S, _end_is_missed(work, say)
+    waited, limit_s = 0.0, 2 * observations.SETTLED_AFTER_S
     while not work.conversation.session.is_complete:
-        file, any_left = inbox.next(lacks_end)
-        if file is not None:
-            _take(work, inbox, file)
+        files, any_left = inbox.next(work.conversation.lacks_end, say)
+        if files:
+            _take(work, inbox, files)
             waited = 0.0
         elif not any_left and work.doing(work.conversation.finish_trials):
             continue
@@ -250,8 +204,8 @@ def take_present(work: "SharedSession", inbox: Inbox, say: Callable[[str], None]
             if not waited:
                 # Time that must pass anyway.
                 work.conversation.context.checkpointer.prepare()
-            time.sleep(SETTLED_AFTER_S / 6)
-            waited += SETTLED_AFTER_S / 6
+            time.sleep(observations.SETTLED_AFTER_S / 6)
+            waited += observations.SETTLED_AFTER_S / 6
         else:
             return any_left
     return False
@@ -273,14 +227,11 @@ def follow_command(
     # Two commands would write into one file, and each answer would be paid for twice.
     with HomeLock(own).held(), contextlib.closing(factory.reply_runner()) as runner:
 
+        def show(text: str) -> None:
+            screen.show(notices.OutputCame(plain_text.without_controls(text)))
+
         def run(line: str, extras: Extras) -> Outcome:
-            return runner.run(
-                line,
-                str(Path.cwd()),
-                timeout_s,
-                lambda text: screen.show(notices.OutputCame(plain_text.without_controls(text))),
-                extras,
-            )
+            return runner.run(line, str(Path.cwd()), timeout_s, show, extras)
 
         while True:
             # An answer from before a kill may be for this very request: take it first.
@@ -346,19 +297,17 @@ def _answer_of(home: Home, session: Session, command: str, run: Callable[[str, E
     if not 0 < size_bytes <= REPLY_LIMIT_BYTES:
         what = f"more than {REPLY_LIMIT_BYTES // 2**20} MiB" if size_bytes else "nothing"
         raise _end(session, f"the --reply-with command printed {what}")
-    return digest_of(part.read_bytes())
+    return observations.digest_of(part.read_bytes())
 
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
     """Keep what a command printed before it failed; return in words where, empty if nothing."""
-    try:
-        if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
-            return ""
-        name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
-    except (OSError, WorkError):
-        return ""
-    path = quoted_path(home.mailbox.rejected / name)
-    return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
+    with contextlib.suppress(OSError, WorkError):
+        if 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
+            name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
+            path = quoted_path(home.mailbox.rejected / name)
+            return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
+    return ""
 
 
 def _fault(outcome: Outcome) -> str:

@@ -20,12 +20,12 @@ from typing import Any, Self, TextIO
 from codingagent.model.patterns import lazy_pattern
 
 # Keys, or pieces of a paste, that follow one another this quickly came at once.
-_TOGETHER_S = 0.05
+TOGETHER_S = 0.05
 # A person pauses at least this long between earlier typing and an answer.
 _QUIET_S = 0.5
 # A paste that never ends must not lock the person out.
 _PASTE_END_S = 3.0
-_LOOK_ELSEWHERE_S = 0.2
+LOOK_ELSEWHERE_S = 0.2
 _CHUNK_BYTES = 4096
 
 
@@ -72,7 +72,7 @@ if sys.platform == "win32":
         def line(self, prompt: Callable[[], None], _elsewhere: Callable[[], bool]) -> str | None:
             prompt()
             line = input()
-            time.sleep(_TOGETHER_S)
+            time.sleep(TOGETHER_S)
             if self.discard():
                 self.discard(settles=True)
                 raise PasteError
@@ -127,13 +127,22 @@ else:
             """Have the terminal mark pastes again, after another program used it."""
             self._switch(_MARK_PASTES)
 
-        def has_key(self) -> bool:
-            """Return whether a key came; it stays to be read."""
-            return self._comes(0)
+        def has_key(self, patience_s: float = 0) -> bool:
+            """Return whether a key came, or comes within a time; it stays to be read."""
+            return bool(select.select([self._terminal], [], [], patience_s)[0])
 
-        def discard(self, *, settles: bool = False) -> bool:
-            """Drop input until no more comes, with `settles` until a pause; return if any came."""
-            return self._drop(b"", _QUIET_S if settles else 0.0)
+        def discard(self, data: bytes = b"", *, settles: bool = False) -> bool:
+            """Drop input until no more comes after `data`, or until a pause; return if any came."""
+            found = is_within = False
+            patience_s = _QUIET_S if settles else 0.0
+            while True:
+                begin, end = data.rfind(_PASTE), data.rfind(_PASTE_END)
+                is_within = begin > end if begin != end else is_within
+                if not self.has_key(_PASTE_END_S if is_within else patience_s):
+                    return found
+                # A mark may come in two pieces.
+                data = data[1 - len(_PASTE) :] + self._read()
+                found, patience_s = True, _QUIET_S
 
         def line(self, prompt: Callable[[], None], elsewhere: Callable[[], bool]) -> str | None:
             """Return the line typed after a prompt; None if `elsewhere` comes true first.
@@ -152,34 +161,19 @@ else:
                     if self._was_away:
                         self._was_away, data = False, b""
                         prompt()
-                    if self._comes(_LOOK_ELSEWHERE_S):
+                    if self.has_key(LOOK_ELSEWHERE_S):
                         data += self._read()
             finally:
                 self._edit(False)
-            while _PASTE not in data and len(data) <= _CHUNK_BYTES and self._comes(_TOGETHER_S):
+            while _PASTE not in data and len(data) <= _CHUNK_BYTES and self.has_key(TOGETHER_S):
                 data += self._read()
             text = data.decode(self._encoding, "replace").replace("\r", "\n")
             typed, *more = _ESCAPE.sub("", text).split("\n")
             if any(more) or _PASTE in data:
                 self._screen.write("\n" * (not more))
-                self._drop(data, _QUIET_S)
+                self.discard(data, settles=True)
                 raise PasteError
             return "".join(filter(str.isprintable, typed))
-
-        def _drop(self, data: bytes, patience_s: float) -> bool:
-            """Read until nothing more comes, after `data`; return whether anything came."""
-            found = is_within = False
-            while True:
-                begin, end = data.rfind(_PASTE), data.rfind(_PASTE_END)
-                is_within = begin > end if begin != end else is_within
-                if not self._comes(_PASTE_END_S if is_within else patience_s):
-                    return found
-                # A mark may come in two pieces.
-                data = data[1 - len(_PASTE) :] + self._read()
-                found, patience_s = True, _QUIET_S
-
-        def _comes(self, patience_s: float) -> bool:
-            return bool(select.select([self._terminal], [], [], patience_s)[0])
 
         def _read(self) -> bytes:
             try:

@@ -4,6 +4,7 @@ A line is made of spans: a text with a style by its meaning (`good`, `bad`, `war
 or none). Plain output drops the styles; `terminal` maps them to colours.
 """
 
+import os
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,10 +41,6 @@ class Look(Struct, frozen=True):
     def dots(self) -> str:
         return "…" if self.has_marks else "..."
 
-    @property
-    def minus(self) -> str:
-        return "−" if self.has_marks else "-"
-
     def mark(self, success: bool) -> Span:
         """Return the mark of a result; a word if marks can't be shown."""
         style = "good" if success else "bad"
@@ -58,8 +55,8 @@ PIPE = Look()
 def look_of(stream: TextIO) -> Look:
     if not is_terminal(stream):
         return PIPE
-    # A terminal that does not know its size reports 0; shutil then returns 80.
-    width = max(shutil.get_terminal_size().columns, 10)
+    # Of standard output, else of this stream. A terminal that does not know its size reports 0.
+    width = max(shutil.get_terminal_size(os.get_terminal_size(stream.fileno())).columns or 80, 10)
     return Look(width, can_show_marks(stream))
 
 
@@ -159,14 +156,9 @@ def table(
             yield [(" " * taken, ""), (more, style)]
 
 
-def text_of(line: Line) -> str:
-    """Return a line without its styles."""
-    return "".join(text for text, _ in line).rstrip()
-
-
 def plain_lines(lines: Iterable[Line]) -> str:
     """Return lines without their styles, each with a line end."""
-    return "".join(f"{text_of(line)}\n" for line in lines)
+    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
 
 
 def size(characters: int, tokens: int) -> str:
@@ -176,7 +168,7 @@ def size(characters: int, tokens: int) -> str:
 
 def counted(added: int, removed: int, look: Look) -> str:
     """Return the number of added and removed lines: `+3 -1`."""
-    return f"+{added} {look.minus}{removed}"
+    return f"+{added} {'−' if look.has_marks else '-'}{removed}"
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

@@ -2,13 +2,12 @@
 
 import contextlib
 import difflib
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codingagent.cli.command_table import runnable
-from codingagent.cli.stdio import is_living, is_terminal
+from codingagent.cli.stdio import is_living
 
 if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
@@ -25,19 +24,13 @@ class LeaveError(Exception):
 @contextlib.contextmanager
 def screen_for(json: bool) -> "Iterator[Screen]":
     """Yield the screen for this output: JSON, a terminal, or plain lines."""
-    screen: Screen
-    if json:
-        from codingagent.cli.plain_output import JsonLines
+    from codingagent.cli.plain_output import JsonLines, Lines
 
-        screen = JsonLines(sys.stdout)
-    elif is_living(sys.stdout):
+    screen: Screen = (JsonLines if json else Lines)(sys.stdout)
+    if not json and is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 
         screen = Console()
-    else:
-        from codingagent.cli.plain_output import Lines
-
-        screen = Lines(sys.stdout)
     try:
         yield screen
         screen.check()
@@ -54,16 +47,10 @@ def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:
 
 def fail(message: str, status: int = 1) -> int:
     """Print an error on stderr in one line; on a terminal, wrapped. Return the exit status."""
+    from codingagent.cli import layout
     from codingagent.model.plain_text import on_screen
 
-    line = f"codingagent: {runnable(on_screen(' '.join(message.split())))}\n"
+    line = f"codingagent: {runnable(on_screen(' '.join(message.split())))}"
     with contextlib.suppress(OSError):
-        if is_terminal(sys.stderr):
-            from codingagent.cli import layout
-
-            # A terminal that does not know its size reports 0.
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-            look = layout.Look(max(width, 10) if width else 80)
-            line = layout.plain_lines(layout.hang([(line.rstrip(), "")], look, 2))
-        sys.stderr.write(line)
+        sys.stderr.write(layout.plain_lines(layout.hang([(line, "")], layout.look_of(sys.stderr), 2)))
     return status

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, assert_never, get_args
+from typing import TYPE_CHECKING, TextIO, get_args
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from codingagent.model import check_outcome, events, operations, results
 from codingagent.model import journal_entries as entries
 from codingagent.model import notices as ui
 from codingagent.model.approval import Answer
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -52,7 +53,7 @@ class Screen:
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
         self._fault: OSError | None = None
-        self._how = changes
+        self.how = changes
         """How much of each change to show: never, short or full."""
         self._approved = ""
         self._change: ui.FileChanged | None = None
@@ -107,13 +108,8 @@ class Screen:
     def obey(self, settings: Settings, mailbox: "Mailbox", *, asked: bool) -> None:
         """Set how much of each change to show; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
-        self._how = settings.diff if asked or settings.diff == "full" else "never"
+        self.how = settings.diff if asked or settings.diff == "full" else "never"
         self._budget, self.mailbox = settings.context_chars, mailbox
-
-    @property
-    def sees_changes(self) -> bool:
-        """Whether it shows what an operation changed."""
-        return self._how != "never"
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Show a question. Return the answer; None if nobody can answer here, or did `elsewhere`."""
@@ -155,7 +151,7 @@ class Screen:
         change, self._change = self._change, None
         if change is None:
             return None
-        is_full = self._how == "full"
+        is_full = self.how == "full"
         found = diff.between(change.old or b"", change.new, *(() if is_full else (context,)))
         if change.old is None:
             # The position of lines in a new file says nothing.
@@ -185,6 +181,8 @@ class Lines(Screen):
     )
     _look = layout.PIPE
     _can_ask = False
+    _keys: "Keyboard | None" = None
+    """Where the person types: words and commands, while this process waits."""
     _knows_steps = False
     """The person was told in full what to do, while this process waits."""
     _turn: Hung | None = None
@@ -198,8 +196,7 @@ class Lines(Screen):
 
     def _say(self, *spans: Span, indent: int = 2) -> None:
         """Show a line, laid out to fit."""
-        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
-        self.lines(layout.hang(clean, self._look, indent))
+        self._lay([(spans, indent)])
 
     def _lay(self, lines: Iterable[Hung]) -> None:
         self.lines(laid_out(lines, self._look))
@@ -222,31 +219,28 @@ class Lines(Screen):
             self._request = record, session
             return
         self.flush()
-        match record:
-            case entries.TurnEnded() if not session.is_complete:
-                self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
-                self._lay(notes)
-                return
-            case entries.OperationEnded() | entries.CheckEnded():
-                beside, below = self._details(record.event)
-            case entries.ApprovalAsked():
-                shown = asked_in(record.question)
-                below = [self._below(line, diff_style(line)) for line in shown]
-            case _:
-                pass
+        if isinstance(record, entries.TurnEnded) and not session.is_complete:
+            self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
+            self._lay(notes)
+            return
+        if isinstance(record, entries.OperationEnded | entries.CheckEnded):
+            beside, below = self._details(record.event)
+        elif isinstance(record, entries.ApprovalAsked):
+            below = [self._below(line, diff_style(line)) for line in asked_in(record.question)]
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
-        match record:
-            case entries.TurnEnded() if session.is_complete:
-                self.offer(session)
-                if session.is_asking:
-                    way = runnable(self._how_to_ask(session.session_id))
-                    self._say(("? ", "warn"), (way, ""))
-            case entries.OperationEnded() if session.refused == 1:
-                if results.is_refused_by_check(record.event):
-                    way = self._how_to_check(session.session_id)
-                    self._say((f"    Wrong check? {way}", "dim"))
-            case _:
-                pass
+        if isinstance(record, entries.TurnEnded):
+            self.offer(session)
+            if session.is_asking:
+                say = f"codingagent say {session.session_id}"
+                way = f'ask more with {say} "…"; have something done with {say} --do "…"'
+                if self._keys is not None:
+                    way = "type the next question, or /do WISH to have something done; /quit ends"
+                self._say(("? ", "warn"), (runnable(way), ""))
+        elif isinstance(record, entries.OperationEnded) and results.is_refused_by_check(record.event):
+            way = f'Set another: codingagent resume {session.session_id} --check "COMMAND"'
+            way = "/check COMMAND sets another." if self._keys is not None else runnable(way)
+            if session.refused == 1:
+                self._say((f"    Wrong check? {way}", "dim"))
 
     def flush(self, notice: ui.Waiting | None = None) -> None:
         """Show how the turn ended, its request, and what to do now, if a notice tells that."""
@@ -280,7 +274,7 @@ class Lines(Screen):
 
     def _details(self, event: events.Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
-        is_full = self._how == "full"
+        is_full = self.how == "full"
         told, below = self._take_change(0), list[Hung]()
         found = None if told is None or not told[0].lines else told[0]
         count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""
@@ -292,37 +286,28 @@ class Lines(Screen):
             text = layout.cut(" " * margin(self._look) + line, self._look.width, self._look)
             below.append(([(text, _SIGNS.get(line[:1], ""))], 0))
         lines: list[str] = []
-        match event:
-            case events.CommandRan() if is_full or not events.succeeded(event):
-                lines = event.output.rstrip("\n").split("\n") if event.output else []
-                if not is_full:
-                    first = check_outcome.first_failure(event.output).rstrip("\n").split("\n")
-                    left = len(lines) - _FAILURE_LINES
-                    last = [line for line in lines if line.strip()][-1:]
-                    lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
-                    lines = lines if lines[-1:] == last else [*lines[1:], *last]
-                    if left > 0:
-                        more = f"{left} more {plural(left, 'line')}"
-                        lines.append(f"{self._look.dots} {more} (show --output)")
-            case events.Refused() if event.kind is not operations.Kind.ANSWER:
-                # The rest of it is for the model.
-                lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")]
-                lines = lines[:_SHORT_LINES]
-            case _:
-                pass
+        if isinstance(event, events.CommandRan) and (is_full or not events.succeeded(event)):
+            lines = event.output.rstrip("\n").split("\n") if event.output else []
+            if not is_full:
+                first = check_outcome.first_failure(event.output).rstrip("\n").split("\n")
+                left = len(lines) - _FAILURE_LINES
+                last = [line for line in lines if line.strip()][-1:]
+                lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
+                lines = lines if lines[-1:] == last else [*lines[1:], *last]
+                if left > 0:
+                    more = f"{left} more {plural(left, 'line')} (show --output)"
+                    lines.append(f"{self._look.dots} {more}")
+        elif isinstance(event, events.Refused) and event.kind is not operations.Kind.ANSWER:
+            # The rest of it is for the model.
+            lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")][:_SHORT_LINES]
         below += [self._below(on_screen(line), _SIGNS.get(line[:1], "dim")) for line in lines]
         return [(count, "dim")], below
 
     def _show(self, notice: ui.Notice) -> None:
-        match notice:
-            case ui.Waiting():
-                self.flush(notice)
-            case ui.OutputCame() | ui.FileChanged():
-                pass  # shown with the operation's result
-            case ui.Remark():
-                self._say((runnable(notice.text), "dim"))
-            case _:
-                assert_never(notice)
+        if isinstance(notice, ui.Waiting):
+            self.flush(notice)
+        elif isinstance(notice, ui.Remark):  # the others are shown with the operation's result
+            self._say((runnable(notice.text), "dim"))
 
     def offer(self, session: Session) -> None:
         found = self.changes()
@@ -335,26 +320,21 @@ class Lines(Screen):
             changed = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
             self._say((f"Changed: {changed}", "dim"))
         ways = ["commit"] * found.can_commit + ["diff", "undo"] * bool(names and found.can_undo)
-        if not self.is_passing:
-            self._offer(ways, session, found.last)
-
-    def _offer(self, ways: Sequence[str], _session: Session, _last: int) -> None:
-        """Name the commands that may come next; the last is the turn that an undo would undo."""
-        if ways:
+        if self.is_passing or not (ways or self._keys):
+            return
+        if self._keys is None:
             # Never wrapped, so that they can be copied.
             self._whole(f"Next: {', '.join(runnable(f'`codingagent {way}`') for way in ways)}")
-
-    def _how_to_ask(self, session_id: str) -> str:
-        say = f"codingagent say {session_id}"
-        return f'ask more with {say} "…"; have something done with {say} --do "…"'
-
-    def _how_to_check(self, session_id: str) -> str:
-        return runnable(f'Set another: codingagent resume {session_id} --check "COMMAND"')
+        elif not session.is_asking:
+            self.offers = tuple(f"/{name}" for name in ways)
+            told = {"diff": "look", "undo": f"undo turn {found.last}"}
+            numbers = "".join(f"{n} {told.get(name, name)}  " for n, name in enumerate(ways, start=1))
+            way = f"{numbers}or type" if ways else "Type"
+            self._say((f"  {way} the next wish; /ask asks, /quit ends", "dim"), indent=4)
 
     def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
         """Show what the person has to do now."""
         resume = runnable(f"codingagent resume {notice.session_id}")
-        inbox = on_screen(notice.inbox)
         if not has_request and not notice.watched:
             self._whole(f"Save it there as a .txt file, then: {resume}")
             return
@@ -362,7 +342,7 @@ class Lines(Screen):
             path, look = on_screen(notice.short or notice.outbox), self._look
             self._lay([request_line(notice.sequence, path, None, look, again=False)])
         if notice.sequence == 1 and not is_again:
-            self._whole(f"Send it to a chat; save the answer as a .txt file in {inbox}")
+            self._whole(f"Send it to a chat; save the answer as a .txt file in {on_screen(notice.inbox)}")
         if notice.elsewhere:
             self._say(("The other terminal waits for the answer.", ""))
         elif notice.watched and not self._knows_steps:
@@ -405,6 +385,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
+_UNDERLINED = lazy_pattern(r"_([^_])")
 GO_ON = "send request {} to go on"
 OR_SEND = "or send request {} as it is to let it decide."
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
@@ -416,12 +397,9 @@ def diff_style(line: str) -> str:
 
 def _camel_keys(value: object) -> object:
     if isinstance(value, dict):
-        return {_camel(key): _camel_keys(inner) for key, inner in value.items()}
+        return {
+            _UNDERLINED.sub(lambda found: found[1].upper(), key): _camel_keys(value[key]) for key in value
+        }
     if isinstance(value, list | tuple):
         return [_camel_keys(inner) for inner in value]
     return value
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)

@@ -107,9 +107,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
         case entries.CheckNamed():
             yield _plain(f"the check is now: {record.command or 'none'}")
         case entries.CandidateBegan():
-            yield _plain(
-                f"candidate {record.number}: an answer to request {record.sequence} is tried in a copy"
-            )
+            what = f"an answer to request {record.sequence} is tried in a copy"
+            yield _plain(f"candidate {record.number}: {what}")
         case entries.CandidateEnded():
             own = f"; for its chat: `codingagent copy --candidate {record.number}`" * record.waits
             yield _plain(command_table.runnable(f"candidate {record.number}: {record.told}{own}"))
@@ -138,10 +137,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(f"left out of the choice: {', '.join(globs) or 'nothing'}")
         case entries.RefreshAsked():
             yield _plain("refresh requested")
-        case entries.SessionReopened():
-            yield _plain("session reopened")
-        case entries.SessionClosed():
-            yield _plain("session closed")
+        case entries.SessionReopened() | entries.SessionClosed():
+            yield _plain(record.class_name.replace("_", " "))
         case entries.SessionRenamed():
             yield _plain(f"session renamed: {record.name or 'no name'}")
         case entries.CommitMade():

@@ -146,13 +146,10 @@ def _say(notice: notices.Notice) -> None:
 
 
 def _say_words(record: journal_entries.Record, _: Session) -> None:
-    match record:
-        case journal_entries.OperationEnded(event=MessageShown(text=text)):
-            sys.stderr.write(f"{text}\n")
-        case journal_entries.UndoEnded():
-            fail("; ".join(record.notes))
-        case _:
-            pass
+    if isinstance(record, journal_entries.UndoEnded):
+        fail("; ".join(record.notes))
+    elif isinstance(event := getattr(record, "event", None), MessageShown):
+        sys.stderr.write(f"{event.text}\n")
 
 
 def _print(value: Event | EventsMessage) -> None:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from codingagent.errors import GoneOnError, InterruptError, UsageError, WorkError
+from codingagent.errors import GoneOnError, InterruptError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home, told_as
-from codingagent.storage.lock import HomeLock
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -49,7 +48,7 @@ class SharedSession:
         self._screen = screen
         self._open_session = open_session
         self._stack = contextlib.ExitStack()
-        self._work: OpenSession | None = None
+        self.work: OpenSession
         self._news: list[tuple[entries.Record, Session]] = []
 
     @contextlib.contextmanager
@@ -58,7 +57,7 @@ class SharedSession:
         try:
             # What is open hides secrets in the message of an error that leaves it.
             with self._stack:
-                self._open(session)
+                self.work = self._stack.enter_context(self._open_session(session, self._settings))
                 yield self
         except KeyboardInterrupt:
             if self._screen.is_passing:
@@ -68,22 +67,8 @@ class SharedSession:
             ) from None
 
     @property
-    def work(self) -> "OpenSession":
-        assert self._work is not None, "it is open"
-        return self._work
-
-    @property
     def conversation(self) -> "Conversation":
         return self.work.conversation
-
-    @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Let other processes know that this one waits for the answers of the session."""
-        path = self._home.waiting_path(self.work.requests.session.session_id)
-        with contextlib.ExitStack() as stack:
-            with contextlib.suppress(WorkError):  # another one waits, too
-                stack.enter_context(HomeLock(path).held())
-            yield
 
     def check_first(self, limit_s: int) -> None:
         """Run the check before the first request is written; after the limit, or a key, it goes on beside."""
@@ -159,8 +144,7 @@ class SharedSession:
             self._screen.remark("your settings changed: what commands see changes with them")
         if self._news or not is_new:
             self._tell()
-        self._open(self._home.sessions.load(self.work.requests.session.session_id))
-        self.go_on()
+        self._reopen()
 
     def go_on(self) -> None:
         """Finish what a kill, an interrupt or another process left unfinished, up to the next request."""
@@ -187,8 +171,7 @@ class SharedSession:
         select_sandbox.refuse_impossible_check(settings, context.policy, context.workspace.root)
         self.conversation.check.end()
         self.work.requests.name_check(command)
-        self._open(self._home.sessions.load(session.session_id))
-        self.go_on()
+        self._reopen()
 
     def _tell(self) -> None:
         """Show what another process did, as it was shown there."""
@@ -199,17 +182,16 @@ class SharedSession:
             screen.remark("  work was done or begun")
         self._news.clear()
 
-    def _open(self, session: Session) -> None:
-        before = self._work
-        self._work = None
+    def _reopen(self) -> None:
+        """Open the session anew, and finish what is unfinished."""
+        before, session = self.work, self._home.sessions.load(self.work.requests.session.session_id)
         self._stack.close()
-        if before is not None:
-            self._settings = self._reread(session, self._settings)
-        self._work = self._stack.enter_context(self._open_session(session, self._settings))
-        if before is not None:
-            requests, earlier = self._work.requests, before.requests
-            # What it found is a request that the person has not been told of here.
-            requests.choice, requests.written = earlier.choice, earlier.written + 1
+        self._settings = self._reread(session, self._settings)
+        self.work = self._stack.enter_context(self._open_session(session, self._settings))
+        # What it found is a request that the person has not been told of here.
+        requests, earlier = self.work.requests, before.requests
+        requests.choice, requests.written = earlier.choice, earlier.written + 1
+        self.go_on()
 
     @contextlib.contextmanager
     def _set_aside(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """The output of commands that look back, and of `config`: on a terminal, as plain lines, JSON or Markdown."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -30,13 +31,7 @@ if TYPE_CHECKING:
     from codingagent.storage.mailbox import Mailbox
 
 _TIME_CELLS = 21
-STATES = {
-    Phase.AWAITING_ANSWER: "name",
-    Phase.AWAITING_APPROVAL: "warn",
-    Phase.EXECUTING: "warn",
-    Phase.REQUEST_DUE: "warn",
-    Phase.COMPLETE: "good",
-}
+_STATES = {Phase.AWAITING_ANSWER: "name", Phase.COMPLETE: "good"}
 
 
 def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
@@ -61,7 +56,7 @@ def _session(session: Session, look: Look, now: datetime) -> tuple[Span, ...]:
     changed = layout.ago(session.updated_at, now) if is_seen else session.updated_at[:16].replace("T", " ")
     return (
         (session.session_id, "bold"),
-        ("closed", "dim") if session.is_closed else (session.phase.value, STATES[session.phase]),
+        ("closed", "dim") if session.is_closed else (session.phase.value, _STATES.get(session.phase, "warn")),
         *(() if is_seen else ((str(session.sequence), ""),)),
         (changed, ""),
         (plain_text.one_line(session.name or session.task, 2 * look.width if is_seen else 60), ""),
@@ -141,7 +136,7 @@ def show_session(session: Session, told: Told, mailbox: "Mailbox", early: int) -
     what, turn = ("run", "") if session.is_run else ("session", f", turn {session.sequence}")
     name = f" ({session.name})" * bool(session.name)
     called = [(f"{what} ", ""), (session.session_id, "bold"), (f"{name}: ", "")]
-    head: list[Hung] = [([*called, (session.phase.value, STATES[session.phase]), (turn, "")], 2)]
+    head: list[Hung] = [([*called, (session.phase.value, _STATES.get(session.phase, "warn")), (turn, "")], 2)]
     for number, grant in enumerate(sorted(session.granted), start=1):
         head.append(([(f"always approved ({number}): ", "warn"), (grant, "")], 2))
     requests = mailbox.waiting_paths(session.session_id, session.sequence)
@@ -217,8 +212,7 @@ def show_diff(
         ]
         _show_names(found, how, json=json)
         return
-    text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
-    text = hide(text)
+    text = hide(checkpoints.diff(before, after, sorted(touched)) if touched else "")
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]
@@ -313,8 +307,9 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
         from codingagent.cli.terminal import Console
 
         # The terminal that waits has the keyboard.
-        may_page = may_page and AT_WORK.get() is None
-        (Console().paged if may_page else Console().lines)(lines)
+        console = Console()
+        with console.paged() if may_page and AT_WORK.get() is None else contextlib.nullcontext():
+            console.lines(lines)
         return
     sys.stdout.write(layout.plain_lines(lines))
 

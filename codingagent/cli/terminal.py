@@ -29,7 +29,6 @@ from codingagent.model.settings import Settings
 from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
-_LOOK_ELSEWHERE_S = 0.2
 _DO_IT = "  Approve? [y]es, [n]o, [a]lways this session: "
 _KEEP_IT = "  Keep them? [y]es, [n]o (restore the files), [a]lways this session: "
 _SHOW_THEM = "  Send them? [y]es, [n]o: "
@@ -86,7 +85,6 @@ class Console(Lines):
         self._timer: threading.Timer | None = None
         """Draws the status, if it is not stopped before."""
         self._drawing = threading.Lock()
-        self._keys: Keyboard | None = None
         self._sign: _Sign | None = None
         self._notifies = self._has_title = False
         self._copied: tuple[str, str] | None = None
@@ -95,7 +93,7 @@ class Console(Lines):
     def obey(self, settings: Settings, mailbox: Mailbox, *, asked: bool) -> None:
         super().obey(settings, mailbox, asked=asked)
         # A terminal always has a reader.
-        self._how, self._notifies = settings.diff, settings.notify
+        self.how, self._notifies = settings.diff, settings.notify
 
     def _show(self, notice: ui.Notice) -> None:
         if isinstance(notice, ui.OutputCame):
@@ -117,50 +115,28 @@ class Console(Lines):
         return super().record(record, session, is_elsewhere=is_elsewhere)
 
     def _record(self, record: entries.Record, session: Session) -> None:
-        kind = record.kind if isinstance(record, entries.OperationStarted) else None
-        is_beside = kind is operations.Kind.CHECK and session.taken is None  # who waits is not disturbed
-        if is_beside or (kind and kind not in record_words.COMMANDS):
+        if isinstance(record, entries.OperationStarted):
+            is_beside = record.kind is operations.Kind.CHECK and session.taken is None
+            if record.kind in record_words.COMMANDS and not is_beside:  # who waits is not disturbed
+                self._interrupt()
+                self.busy(f"running {one_line(record.subject)}", record.limit_s)
             return
         self._interrupt()
-        match record:
-            case entries.AnswerTaken():
-                rule = "──" if self._look.has_marks else "--"
-                self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
-            case entries.OperationStarted():
-                pass  # the sign of life shows it
-            case _:
-                super()._record(record, session)
-        match record:
-            case entries.OperationStarted():
-                self.busy(f"running {one_line(record.subject)}", record.limit_s)
-            case entries.ApprovalAsked():
-                self._notify("your approval")
-            case entries.TurnEnded() if session.is_complete:
-                self._notify("done")
-            case entries.TurnEnded():
-                self.busy("writing the request", count=self.files_found)
-            case (
-                entries.AnswerTaken()
-                | entries.OperationEnded(event=events.CommandRan())
-                | entries.CheckEnded()
-            ) if session.taken is not None:
-                self.busy("working", count=self.files_saved)
-            case _:
-                pass
-
-    def _interrupt(self) -> None:
-        """Remove the sign of life: a line follows."""
-        self._stop_status()
-        self._look = layout.look_of(sys.stdout)  # the window may have been resized
-
-    def _how_to_ask(self, session_id: str) -> str:
-        if self._keys is None:
-            return super()._how_to_ask(session_id)
-        return "type the next question, or /do WISH to have something done; /quit ends"
-
-    def _how_to_check(self, session_id: str) -> str:
-        is_typed = self._keys is not None
-        return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
+        if isinstance(record, entries.AnswerTaken):
+            rule = "──" if self._look.has_marks else "--"
+            self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
+        else:
+            super()._record(record, session)
+        is_step = isinstance(record, entries.AnswerTaken | entries.CheckEnded)
+        is_step = is_step or isinstance(getattr(record, "event", None), events.CommandRan)
+        if isinstance(record, entries.ApprovalAsked):
+            self._notify("your approval")
+        elif isinstance(record, entries.TurnEnded) and session.is_complete:
+            self._notify("done")
+        elif isinstance(record, entries.TurnEnded):
+            self.busy("writing the request", count=self.files_found)
+        elif is_step and session.taken is not None:
+            self.busy("working", count=self.files_saved)
 
     def ask(self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere."""
@@ -170,9 +146,19 @@ class Console(Lines):
         while not keyboard.is_ours(sys.stdin):
             if elsewhere():
                 return None
-            time.sleep(_LOOK_ELSEWHERE_S)
+            time.sleep(keyboard.LOOK_ELSEWHERE_S)
         with self._keyboard() as keys:
-            return self._ask(keys, _PROMPTS.get(asked.question.kind, _DO_IT), elsewhere)
+            if keys.discard():
+                self._say(("  what was typed before this question was discarded", "dim"))
+            prompt = _PROMPTS.get(asked.question.kind, _DO_IT)
+            decision = self._meant(keys, prompt, _DECISIONS, elsewhere)
+            if decision is None:
+                self._rich.print()
+                return None
+            why = "  Reason for the model (Enter for none): "
+            asks_why = decision == "no" and prompt != _SHOW_THEM
+            reason = (self._line(keys, why) or "").strip() if asks_why else ""
+        return Answer(decision, reason=reason, how="terminal")
 
     def keyboard(self) -> AbstractContextManager[Keyboard] | None:
         return self._keyboard() if self._can_ask and self._fault is None else None
@@ -195,18 +181,6 @@ class Console(Lines):
                 yield keys
             finally:
                 self._keys = None
-
-    def _ask(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere) -> Answer | None:
-        if keys.discard():
-            self._say(("  what was typed before this question was discarded", "dim"))
-        decision = self._meant(keys, prompt, _DECISIONS, elsewhere)
-        if decision is None:
-            self._rich.print()
-            return None
-        why = "  Reason for the model (Enter for none): "
-        asks_why = decision == "no" and prompt != _SHOW_THEM
-        reason = (self._line(keys, why) or "").strip() if asks_why else ""
-        return Answer(decision, reason=reason, how="terminal")
 
     def _meant(
         self, keys: Keyboard, prompt: str, meanings: Mapping[str, _T], elsewhere: ui.Elsewhere = bool
@@ -259,7 +233,7 @@ class Console(Lines):
             self._copied = done, if_not
 
     def close(self) -> None:
-        self._stop_status()
+        self._interrupt()
         super().close()
         if self._has_title:
             with contextlib.suppress(OSError):
@@ -280,17 +254,15 @@ class Console(Lines):
         # No backgrounds: the terminal's own may be light or dark.
         theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
         page = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
-        with self._rich.use_theme(theme), self._rich.capture() as captured:
+        with self._rich.use_theme(theme), self.paged():
             self._rich.print(page, width=width)
-        self._through_pager(captured.get())
 
-    def paged(self, lines: Iterable[layout.Line]) -> None:
-        """Show lines; in the person's pager if they are more than the screen has."""
+    @contextlib.contextmanager
+    def paged(self) -> Iterator[None]:
+        """Show what is shown meanwhile; in the person's pager if it is more than the screen has."""
         with self._rich.capture() as captured:
-            self.lines(lines)
-        self._through_pager(captured.get())
-
-    def _through_pager(self, shown: str) -> None:
+            yield
+        shown = captured.get()
         line = os.environ.get("PAGER", "less")
         if not (self._can_ask and line.strip() and shown.count("\n") >= self._rich.height):
             sys.stdout.write(shown)
@@ -350,19 +322,8 @@ class Console(Lines):
                 way = f"Type what to do next, /ask QUESTION, or /copy and {GO_ON.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
-    def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:
-        if self._keys is None:
-            super()._offer(ways, session, last)
-        elif not session.is_asking:
-            self.offers = tuple(f"/{name}" for name in ways)
-            told = {"diff": "look", "undo": f"undo turn {last}"}
-            words = (told.get(name, name) for name in ways)
-            numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
-            way = f"{numbers}or type" if ways else "Type"
-            self._say((f"  {way} the next wish; /ask asks, /quit ends", "dim"), indent=4)
-
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
-        self._stop_status()
+        self._interrupt()
         sign = self._sign = _Sign(what, limit_s, count)
 
         def appear() -> None:
@@ -387,7 +348,8 @@ class Console(Lines):
             self._keys.last_codes = _OLD_TITLE
         self._rich.file.write(f"{keep}\x1b]2;codingagent: {title}\x1b\\\a")
 
-    def _stop_status(self) -> None:
+    def _interrupt(self) -> None:
+        """Remove the sign of life: a line follows."""
         with self._drawing:
             self._sign = None
             if self._timer is not None:
@@ -396,3 +358,4 @@ class Console(Lines):
             if self._status is not None:
                 self._status.stop()
                 self._status = None
+        self._look = layout.look_of(sys.stdout)  # the window may have been resized

@@ -19,27 +19,24 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from msgspec import Struct
-from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import has_focus
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 
 from codingagent.cli import layout
+from codingagent.cli.keyboard import TOGETHER_S
 from codingagent.cli.task_input import edited
 from codingagent.model.encoding import typed_text
 from codingagent.model.patterns import lazy_pattern
 
 _POLL_S = 0.1
-# Keys that follow one another this quickly came at once.
-_TOGETHER_S = 0.05
 # A paste that no marks enclose may come with pauses.
 _PAUSE_S = 1.0
 # Nobody types this: input that comes with it belongs to an answer, however late.
@@ -180,7 +177,7 @@ class WaitingLine:
         keys = KeyBindings()
 
         # In a search, Enter ends the search.
-        @keys.add("enter", filter=has_focus(DEFAULT_BUFFER))
+        @keys.add("enter", filter=~is_searching)
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.validate_and_handle()
 
@@ -241,7 +238,7 @@ class ConsolePastes:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read, self._comes, self._clock = read, comes, clock
-        self._burst_at = -_TOGETHER_S
+        self._burst_at = -TOGETHER_S
 
     def keys(self) -> list[KeyPress]:
         """Return the keys that came, with each paste in one piece."""
@@ -249,14 +246,14 @@ class ConsolePastes:
         # The library itself may take the first piece for a paste.
         if len(keys) < 2 and not any(key.key == Keys.BracketedPaste for key in keys):
             # The rest of a paste whose last line end comes by itself is no Enter.
-            is_rest = now - self._burst_at <= _TOGETHER_S
+            is_rest = now - self._burst_at <= TOGETHER_S
             return [] if is_rest and [key.key for key in keys] == [Keys.ControlM] else keys
-        until = now + _TOGETHER_S
+        until = now + TOGETHER_S
         while (left := until - self._clock()) > 0 and self._comes(left):
             # A key that is let go comes, too, and is nothing.
             if more := self._read():
                 keys += more
-                until = self._clock() + _TOGETHER_S
+                until = self._clock() + TOGETHER_S
         self._burst_at = self._clock()
         # An emoji comes as two halves.
         halves = [(key.key, key.data.encode("utf-16", "surrogatepass")) for key in as_paste(keys)]
@@ -267,7 +264,7 @@ if sys.platform == "win32":
     from prompt_toolkit.eventloop.win32 import wait_for_handles
     from prompt_toolkit.input.win32 import Vt100ConsoleInputReader, Win32Input
 
-    class ConsoleKeys(Win32Input):
+    class LineKeys(Win32Input):
         """The keys of a console of Windows, with each paste in one piece."""
 
         def __init__(self, stdin: TextIO) -> None:
@@ -294,13 +291,12 @@ if sys.platform == "win32":
         def read_keys(self) -> list[KeyPress]:
             return self._pastes.keys()
 
-    LineKeys = ConsoleKeys
 else:
     import select
 
     from prompt_toolkit.input.vt100 import Vt100Input
 
-    class TerminalKeys(Vt100Input):
+    class LineKeys(Vt100Input):
         """A terminal's keys, with each paste in one piece."""
 
         def __init__(self, stdin: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -316,7 +312,7 @@ else:
             self._run = ""
             """What came just now without an Enter: words that are typed, or the beginning of a paste."""
             self._run_at = 0.0
-            self._burst_at = -_TOGETHER_S
+            self._burst_at = -TOGETHER_S
             """When a paste ended, or several characters came at once, as from no keyboard."""
 
         @property
@@ -341,7 +337,7 @@ else:
             text, self._held = self._held + new, ""
             is_alone = text in ("\r", "\n", *_ALT_ENTER) and _ANSWER not in self._run
             # The rest of a paste whose last line end comes by itself is no Enter.
-            is_alone = is_alone and now - self._burst_at > _TOGETHER_S
+            is_alone = is_alone and now - self._burst_at > TOGETHER_S
             is_burst = self._paste is not None or _PASTE in text or len(_without_controls(text)) > 1
             found: list[KeyPress] = []
             while text:
@@ -390,7 +386,7 @@ else:
             found += self._buffer
             self._buffer.clear()
             now = self._clock()
-            if now - self._run_at > _TOGETHER_S and _ANSWER not in self._run:
+            if now - self._run_at > TOGETHER_S and _ANSWER not in self._run:
                 self._run = ""
             self._run_at = now
             self._run = "" if _EDITING.search(typed) else self._run + typed
@@ -409,7 +405,7 @@ else:
             pieces = [text]
             while True:
                 is_cut = _ANSWER in text and "[END]" not in "".join(pieces[-2:])
-                patience_s = _PAUSE_S if is_cut else _TOGETHER_S
+                patience_s = _PAUSE_S if is_cut else TOGETHER_S
                 if not select.select([self._fileno], [], [], patience_s)[0]:
                     return "".join(pieces), ""
                 if self._is_gone or _PASTE in (piece := self._read()):
@@ -422,5 +418,3 @@ else:
                 data = os.read(self._fileno, _CHUNK_BYTES)
             self._is_gone = not data
             return self._decoder.decode(data)
-
-    LineKeys = TerminalKeys

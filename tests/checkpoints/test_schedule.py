@@ -177,7 +177,7 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
         (live.workspace / "old.txt").write_text("old\n", "utf-8")
         reader = Reader(live.home.mailbox, [TWO, DONE])
         with shared(live) as work:
-            inbox_loop.follow(work, inbox_loop.Inbox(live.home.mailbox.look), reader.wait)
+            inbox_loop.follow(work, inbox_loop.Inbox(live.home.mailbox), reader.wait)
         assert reader.answers == []
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
@@ -189,7 +189,7 @@ def test_a_checkpoint_is_prepared_while_an_answer_rests(tmp_path: Path) -> None:
     """Design, speed: an answer that was just saved may still grow; the time until it counts is used."""
     with live_session(tmp_path / "home", settings=OFF) as live:
         (live.home.mailbox.inbox / "a.txt").write_text(TWO, "utf-8")
-        inbox = inbox_loop.Inbox(live.home.mailbox.look)
+        inbox = inbox_loop.Inbox(live.home.mailbox)
         with shared(live) as work:
             told: list[str] = []
             take = partial(inbox_loop.take_present, work, inbox, told.append)

@@ -158,7 +158,7 @@ for char in ("\x1b[200~a \u2014 b\r\x1b[201~" if is_vt else "a \u2014 b\r"):
     else:
         keys = [(1, 0, char), (0, 0, char), (0, 18, "\0")]
     sent += keys
-keys = waiting_line.ConsoleKeys(sys.stdin)
+keys = waiting_line.LineKeys(sys.stdin)
 [found] = keys.read_keys()
 print(found.key.value, ascii(found.data), len(fed))
 """

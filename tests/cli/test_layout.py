@@ -65,7 +65,7 @@ WORDS = st.text(alphabet="ab 漢ü/-", max_size=80)
 def test_what_hangs_fits_and_keeps_every_character(spans: list[tuple[str, str]], width: int) -> None:
     """Only blanks where a line is broken are lost."""
     lines = list(layout.hang(spans, Look(width, has_marks=True), 4))
-    assert all(layout.cells(layout.text_of(line)) <= width for line in lines)
+    assert all(layout.cells(layout.plain_lines([line])[:-1]) <= width for line in lines)
     told = "".join(text for line in lines for text, _ in line)
     assert told.replace(" ", "") == "".join(text for text, _ in spans).replace(" ", "")
 

@@ -1,6 +1,6 @@
 """Records in words: what a person reads on every screen, and in `log`."""
 
-from codingagent.cli.layout import PIPE, text_of
+from codingagent.cli.layout import PIPE, plain_lines
 from codingagent.cli.record_words import lines_of, outputs
 from codingagent.model.events import CommandRan, Denied, Event, FileRequested, Finished, MessageShown, Refused
 from codingagent.model.journal_entries import (
@@ -24,7 +24,7 @@ CHECKED = SessionStarted("a1b2c3d4", "Mend it", "/w", AT, "strict", "require", T
 
 
 def told(record: Record) -> list[str]:
-    return [text_of(line) for line, _ in lines_of(record, fold(None, STARTED), None, PIPE)]
+    return [plain_lines([line])[:-1] for line, _ in lines_of(record, fold(None, STARTED), None, PIPE)]
 
 
 @each_row(

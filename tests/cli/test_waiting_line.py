@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.keys import Keys
 
-from codingagent.cli.waiting_line import TerminalKeys
+from codingagent.cli.waiting_line import LineKeys
 from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import (
     AnswerTaken,
@@ -457,7 +457,7 @@ def test_a_line_end_right_after_a_paste_is_no_enter(before: str, then_s: float, 
     tty.setraw(theirs)
     now = [100.0]
     with os.fdopen(theirs, encoding="utf-8") as terminal:
-        keys = TerminalKeys(terminal, lambda: now[0])
+        keys = LineKeys(terminal, lambda: now[0])
         os.write(ours, before.encode())
         keys.read_keys()
         now[0] += then_s

@@ -287,7 +287,7 @@ ctypes.WinDLL, ctypes.get_last_error = lambda *_, **__: Kernel(), lambda: 32
 ctypes.c_void_p = type("Pointer", (), {"__init__": lambda self, n: setattr(self, "value", n)})
 sys.platform = "win32"
 box = Mailbox(Path(sys.argv[1]))
-inbox = Inbox(box.look, (), box.look_at_others)
+inbox = Inbox(box)
 print([file.name for file in inbox.files()], inbox.complaints())
 print(*(inbox.complaints(is_last_look=True) for _ in range(2)))
 """

@@ -167,8 +167,7 @@ def write_anew(
             raise WorkError(f"{fault}; {kept}{way}") from fault
         resume = f"`codingagent resume {session_id}`"
         if conversation.session.is_awaiting_answer:
-            _, is_any_left = inbox_of(conversation, home).next()
-            if is_any_left:
+            if any(file.size_bytes for file in inbox_of(conversation, home).files()):
                 screen.remark(
                     f"but an earlier answer is already in the inbox: {resume} takes it first;"
                     " if it ends the task, run the same command again to continue"

@@ -247,7 +247,7 @@ def _demo(json: options.Json = False) -> None:
                 shared.go_on()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 save = partial(_save_next, replies, home.mailbox.inbox, session.session_id, screen)
-                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), save)
+                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox), save)
         for line in (
             "Now your own, in the folder of your project:",
             '  codingagent new --here "the task" --check "pytest -q"',

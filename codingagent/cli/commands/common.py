@@ -93,8 +93,7 @@ def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
     """Return the inbox as a session sees it: files from before it began are ignored."""
     from codingagent.cli.inbox_loop import Inbox
 
-    mailbox = home.mailbox
-    return Inbox(mailbox.look, conversation.session.earlier, mailbox.look_at_others)
+    return Inbox(home.mailbox, set(conversation.session.earlier))
 
 
 @contextlib.contextmanager
@@ -121,7 +120,7 @@ def opened(  # noqa: PLR0913
         why = "it is in the workspace, where an answer could have written it"
         screen.remark(f"{file} is ignored: {why}; use options or CODINGAGENT_… variables")
     screen.obey(settings, home.mailbox, asked=given.diff is not None)
-    terms = (given.yes, given.accept_formats, screen.sees_changes)
+    terms = (given.yes, given.accept_formats, screen.how != "never")
 
     @contextlib.contextmanager
     def open_session(state: Session, own: Settings) -> "Iterator[OpenSession]":

@@ -163,7 +163,7 @@ def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen)
     session, inbox = conversation.session, common.inbox_of(conversation, home)
     for complaint in inbox.complaints(is_last_look=True):
         screen.remark(complaint)
-    if left := inbox.names_left_alone():
+    if left := [file.name for file in home.mailbox.look() if file.earlier in session.earlier]:
         screen.remark(
             f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use"
             f" one: codingagent resume {session.session_id} --accept FILE"

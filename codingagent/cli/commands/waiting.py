@@ -27,6 +27,7 @@ from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.lock import HomeLock
 from codingagent.storage.watch import Watch
 from codingagent.workspace import programs
 
@@ -73,7 +74,8 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: options.Sessi
     inbox = common.inbox_of(work.conversation, home)
     screen.check()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(work.waiting())
+        with contextlib.suppress(WorkError):  # another one waits, too
+            stack.enter_context(HomeLock(home.waiting_path(work.conversation.session.session_id)).held())
         if given.reply_with is not None:
             limits = given.reply_timeout or _REPLY_S, given.max_turns or _TURNS
             inbox_loop.follow_command(work, inbox, home, given.reply_with, limits, screen)
