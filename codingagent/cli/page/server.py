@@ -22,11 +22,11 @@ from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import access, queries
-from codingagent.cli.page.queries import CheckTried, PageState
+from codingagent.cli.page.queries import PageState
 from codingagent.cli.page.view import SessionView, Story, files_of, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model import journal_entries, observations, plain_text
+from codingagent.model import journal_entries, observations, plain_text, settings
 from codingagent.model.session_state import Session
 from codingagent.storage import clock, lock, mailbox
 from codingagent.storage.homes import Home
@@ -53,7 +53,7 @@ class Page:
         self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
-        self._trying: asyncio.Task[CheckTried] | None = None
+        self._trying: asyncio.Task[dict[str, object]] | None = None
         self._reviewed: dict[str, tuple[int, bytes, str]] = {}
         """By session: the request whose answer is reviewed, that answer, and what was shown of it."""
         loader = jinja2.FileSystemLoader(_HERE / "templates")
@@ -63,7 +63,8 @@ class Page:
         self._templates.filters.update(when=when, markdown=markdown)
         for name in ("shell.html", "begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
-        self._templates.globals.update(desk=desk)
+        chats = queries.chat_links(desk.settings)
+        self._templates.globals.update(desk=desk, chats=chats, chat=settings.chats()[desk.settings.chat])
 
     def routes(self) -> list[Route | Mount]:
         get, post = partial(Route, methods=["GET"]), partial(Route, methods=["POST"])
@@ -107,9 +108,9 @@ class Page:
 
     def _overview(self, _: Request) -> Response:
         said = [self.desk.fault] if self.desk.fault else []
-        home, settings = self.desk.home(), self.desk.settings
+        home = self.desk.home()
         found = [] if home is None else rows(home, said.append)
-        check = settings.check or queries.proposed_check(self.desk)
+        check = self.desk.settings.check or queries.proposed_check(self.desk)
         return self.html("begin.html", 200, sessions=found, said=said, check=check)
 
     async def _choice(self, request: Request) -> Response:
@@ -128,15 +129,13 @@ class Page:
             return Response(status_code=204)
         if done.fault:
             return self.said(fault=done.fault)
-        parts: dict[object, dict[str, object]] = {}
+        parts: dict[str, dict[str, Any]] = {}
         for each in (each for each in done.objects if "path" in each):
             of_file = parts.setdefault(each["path"], {**each, "tokens": 0})
-            of_file["tokens"] = int(str(of_file["tokens"])) + int(str(each.get("tokens", 0)))
+            of_file["tokens"] += each.get("tokens", 0)
+        guide = 0 if form.get("guide") else queries.guide_tokens()
         left_out = _many(form, "leave_out")
-        chosen = sum(int(str(part["tokens"])) for part in parts.values())
-        pieces = [("Guide", 0 if form.get("guide") else queries.guide_tokens()), ("Chosen parts", chosen)]
-        bar = queries.bar(pieces, self.desk.settings)
-        return self.html("choice.html", parts=[*parts.values()], left_out=left_out, bar=bar)
+        return self.html("choice.html", parts=[*parts.values()], left_out=left_out, guide=guide)
 
     def _given(self, form: Form) -> Iterator[str]:
         """Yield the options of the task that is typed."""
@@ -173,11 +172,8 @@ class Page:
         return SessionView(home, session_id, self._worker(session_id), self._stories[session_id])
 
     def _values(self, view: SessionView) -> dict[str, object]:
-        settings = self.desk.settings
-        bar = queries.bar(view.request.pieces, settings) if view.request else ()
         number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
-        plan *= number == view.session.sequence
-        return {"view": view, "chats": queries.chat_links(settings), "bar": bar, "plan": plan}
+        return {"view": view, "plan": plan * (number == view.session.sequence)}
 
     def _stamp(self, home: Home, session_id: str) -> str:
         """Return what changes when there may be something new to see of a session."""
@@ -275,7 +271,7 @@ class Page:
         """Say how it ended, once it has."""
         with contextlib.suppress(asyncio.CancelledError):  # who stopped it says so
             if self._trying is not None:
-                return self.html("tried.html", 200, **(await asyncio.shield(self._trying))._asdict())
+                return self.html("tried.html", 200, **await asyncio.shield(self._trying))
         return Response(status_code=204)
 
     async def _answer(self, request: Request) -> Response:

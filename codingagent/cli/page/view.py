@@ -23,7 +23,7 @@ from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
 from codingagent.cli.record_words import asked_in, laid_out, lines_of
 from codingagent.errors import CodingAgentError, WorkError
-from codingagent.model import events, operations, paths, patterns, plain_text, session_fold
+from codingagent.model import events, paths, patterns, plain_text, session_fold
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.session_state import Phase, Session
@@ -184,7 +184,6 @@ class SessionView:
         self.id, self.worker = session_id, worker
         self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
         self.title = plain_text.one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
-        self.task = self.hidden.task
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
         self.is_waited_for = lock.is_held(home.waiting_path(session_id))
         """A process waits for the answer, here or in a terminal."""
@@ -201,7 +200,6 @@ class SessionView:
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
-        self.started = self.hidden.unfinished
         self.request = self._request(home, records, secrecy) if self.session.is_awaiting_answer else None
         waits = self.session.trials if self.request else []
         self.candidates = [(number, secrecy.hide_all(ended) if ended else None) for number, ended in waits]
@@ -212,11 +210,8 @@ class SessionView:
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
         self.asks = "\n".join(asked[:_RECORD_LINES] + _left_out(asked))
-        self.is_answer = self.session.is_answered or self.session.is_complete
-        """They answer a question of the person's."""
         waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [said.text for said in waiting if said.text]
-        self.can_withdraw = self.session.is_awaiting_answer and bool(waiting)
         summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
@@ -231,10 +226,6 @@ class SessionView:
         lines: list[Line] = [[(line, diff_style(line))] for line in asked_in(question) if not is_above]
         shown = laid_out(((line, 0) for line in lines), LOOK)
         return f"{asked.index} {asked.at}", [*told], [*shown], question
-
-    @property
-    def is_about_secrets(self) -> bool:
-        return self.question is not None and self.question[-1].kind is operations.Kind.READ_FILE
 
     def _runs(self) -> "AtCommit | None":
         from codingagent.agent.commit import PersonsRepository

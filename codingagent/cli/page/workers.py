@@ -15,6 +15,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError
 from codingagent.model.session_state import Session
@@ -33,13 +36,12 @@ _PREFIX = "codingagent: "
 _EXPECTED = (0, 3, 130)
 
 
-class Done:
+class Done(Struct):
     """What a command printed: its JSON objects, and what it says to the person on standard error."""
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.objects: list[dict[str, object]] = []
-        self.errors = ""
+    status: int
+    objects: list[dict[str, Any]]
+    errors: str
 
     @property
     def fault(self) -> str:
@@ -51,7 +53,7 @@ class Done:
     @property
     def remarks(self) -> list[str]:
         """What it said: remarks, lines about what was left out, and what programs that it started printed."""
-        told = [str(each["text"]) for each in self.objects if each.get("kind") in ("remark", "line")]
+        told = [each["text"] for each in self.objects if each.get("kind") in ("remark", "line")]
         lines = [line for line in self.errors.split("\n") if line]
         return told + (lines[:-1] if self.fault else lines)
 
@@ -104,8 +106,7 @@ class Worker:
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         try:
-            done = await _read_all(process, self._take)
-            self.fault = done.fault
+            self.fault = (await _read_all(process, self._take)).fault
         finally:
             self._process = None
             self._waits.set()
@@ -113,17 +114,17 @@ class Worker:
             self.version += 1
             self._changed()
 
-    def _take(self, found: dict[str, object]) -> None:
+    def _take(self, found: dict[str, Any]) -> None:
         match found.get("kind"):
             case "output_came":
-                text = str(found["text"])
+                text = found["text"]
                 self.output = (self.output + text)[-_OUTPUT_CHARACTERS:]
                 self.written += len(text)
             case "waiting":
-                self.session_id = str(found["sessionId"])
+                self.session_id = found["sessionId"]
                 self._waits.set()
             case "remark":
-                self.remarks.append(str(found["text"]))
+                self.remarks.append(found["text"])
                 self.version += 1
             case "reply_taken":
                 self.remarks.clear()
@@ -200,17 +201,14 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
 async def run(words: Sequence[str], data: bytes | None = None) -> Done:
     """Run a command to its end; `data` is its standard input."""
     process = await _start(words, data)
-    objects: list[dict[str, object]] = []
     try:
-        done = await _read_all(process, objects.append)
+        return await _read_all(process)
     except asyncio.CancelledError:
         # Who asked is gone: a newer question took its place, or the page ends.
         _close_input(process)
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
-    done.objects = objects
-    return done
 
 
 def _close_input(process: asyncio.subprocess.Process) -> None:
@@ -236,11 +234,14 @@ async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.sub
     return process
 
 
-async def _read_all(process: asyncio.subprocess.Process, take: Callable[[dict[str, object]], None]) -> Done:
-    """Read what a process prints until it ends; `take` gets each object as it comes."""
+async def _read_all(
+    process: asyncio.subprocess.Process, take: Callable[[dict[str, Any]], None] | None = None
+) -> Done:
+    """Read what a process prints until it ends; `take` gets each object as it comes, else all are kept."""
     assert process.stdout is not None
     assert process.stderr is not None
-    done = Done()
+    objects: list[dict[str, Any]] = []
+    take = take or objects.append
     errors = asyncio.create_task(process.stderr.read())
     async for line in process.stdout:
         try:
@@ -250,9 +251,8 @@ async def _read_all(process: asyncio.subprocess.Process, take: Callable[[dict[st
         if isinstance(found, dict):
             take(found)
     said = (await errors).decode("utf-8", "replace").replace("\r\n", "\n")
-    done.errors = "\n".join(line.removeprefix(_PREFIX) for line in said.split("\n"))
-    done.status = await process.wait()
-    return done
+    errors_told = "\n".join(line.removeprefix(_PREFIX) for line in said.split("\n"))
+    return Done(await process.wait(), objects, errors_told)
 
 
 # --- in the other process -------------------------------------------------------------------------
