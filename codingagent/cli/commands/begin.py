@@ -248,12 +248,7 @@ def _demo(json: options.Json = False) -> None:
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 save = partial(_save_next, replies, home.mailbox.inbox, session.session_id, screen)
                 inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), save)
-        for line in (
-            "Now your own, in the folder of your project:",
-            '  codingagent new --here "the task" --check "pytest -q"',
-            '  codingagent ask --here "a question about the code"',
-            "  codingagent commit",
-        ):
+        for line in (recorded / "after.txt").read_text("utf-8").splitlines():
             screen.remark(line)
 
 

@@ -39,6 +39,8 @@ _SET = "`tmux set -s set-clipboard external`, `tmux set -as terminal-features ',
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
+NONE = "no program for it here"
+INSTALL = f"on a desktop install xclip (on Wayland: wl-clipboard), or {_REMEDY}"
 
 
 @app.command(epilog="Example: codingagent copy --split 8000", name="copy")
@@ -135,11 +137,9 @@ def in_parts(text: str, limit: int) -> tuple[str, ...]:
     pieces: list[str] = []
     at = 0
     while at < len(text):
-        end = min(at + room, len(text))
-        if end < len(text):
-            # Cut at a line end in the last half, if any: code that is cut within a line misleads.
-            line_end = text.rfind("\n", at + room // 2, end)
-            end = line_end + 1 if line_end >= 0 else end
+        end = at + room
+        # Cut at a line end in the last half, if any: code that is cut within a line misleads.
+        end = text.rfind("\n", at + room // 2, end) + 1 or end if end < len(text) else len(text)
         pieces.append(text[at:end])
         at = end
     count, parts = len(pieces), list[str]()
@@ -153,20 +153,13 @@ def in_parts(text: str, limit: int) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def lacking() -> tuple[str, str] | None:
-    """Return why there is no clipboard here and what to do; None if there is one."""
-    if program():
-        return None
-    return "no program for it here", f"on a desktop install xclip (on Wayland: wl-clipboard), or {_REMEDY}"
-
-
 @contextlib.contextmanager
 def _faults(what: str) -> Iterator[None]:
     """Turn errors of the clipboard's program into one of ours; refuse to work without a program."""
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
-    if lacks := lacking():
-        raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
+    if not program():
+        raise WorkError(f"there is no clipboard: {NONE}; {INSTALL}")
     before = os.environ.get("LC_ALL", "")
     # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8.
     if sys.platform == "darwin":
@@ -243,9 +236,9 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
 
     Without a program for it, as in a container, the terminal is asked: it may have one.
     """
-    lacks = None if is_the_terminals() else lacking()
+    is_none = not (is_the_terminals() or program())
     may_have_one = is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
-    if not (is_the_terminals() or (lacks and may_have_one)):
+    if not (is_the_terminals() or (is_none and may_have_one)):
         write(text)
         return "is on the clipboard", ""
     data = text.encode("utf-8", "replace")
@@ -254,7 +247,7 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         raise WorkError(
             "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
         )
-    way = lacks[1] if lacks else "attach the file"
+    way = INSTALL if is_none else "attach the file"
     tmux = programs.find_program("tmux", *outside) if os.environ.get("TMUX") else None
     way = f"{_SET}, attach again; or {way}" if tmux else way
     # By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
@@ -269,7 +262,7 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
 
 def can_be_read() -> bool:
     """Return whether the clipboard's text can be had: that of a terminal can't."""
-    return not is_the_terminals() and lacking() is None
+    return not is_the_terminals() and bool(program())
 
 
 class ClipboardPoller:

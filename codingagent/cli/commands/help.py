@@ -15,7 +15,8 @@ from codingagent.model.patterns import sections, table
 
 app = typer.Typer()
 # One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
-TOPICS = table(sections(__file__)["topics"])
+_TOLD = sections(__file__)
+TOPICS = table(_TOLD["topics"])
 
 
 def _words(incomplete: str) -> list[str]:
@@ -32,7 +33,7 @@ def _help(
     if topic is None:
         width = max(map(len, TOPICS))
         lines = "".join(f"  {name:<{width}}  {about}\n" for name, about in TOPICS.items())
-        sys.stdout.write(f"Topics:\n{lines}{_MORE}")
+        sys.stdout.write(f"Topics:\n{lines}\n{_TOLD['more']}")
     elif topic.lower() in TOPICS:
         path = files("codingagent") / "docs" / f"{topic.lower()}.md"
         # These comments mark generated text, for the writer.
@@ -52,10 +53,3 @@ def _help(
         known = [*TOPICS, *NAMES]
         hint = suggestion(topic.lower(), known, "`codingagent help` lists the topics")
         raise UsageError(f"there is no help on '{topic}'; {hint}")
-
-
-_MORE = """
-  codingagent help TOPIC     shows one of them
-  codingagent help COMMAND   shows a command's options
-  codingagent --help         lists the commands
-"""

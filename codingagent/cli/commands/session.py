@@ -62,8 +62,7 @@ def _resume(
         from codingagent.cli import runs
 
         if given.accept is not None:
-            told = f"{session} is a run, which takes no answers"
-            raise UsageError(f"--accept is for sessions; {told}")
+            raise UsageError(f"--accept is for sessions; {session} is a run, which takes no answers")
         state = home.load(session)
         settings = settings_of(home, state, given.settings)
         return runs.finish(home, state, settings, approves_all=given.yes)

@@ -56,10 +56,6 @@ _FULL = lazy_pattern(
     r"^(?:the |this |my )?chat\b.{0,30}\b(refuse|full|too long|limit|forg[eo]t)", re.IGNORECASE
 )
 _ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
-_HELP = (
-    "Enter alone takes the answer from the clipboard, or puts the request there. Or paste the answer. What"
-    " you type goes to the model (Enter sends, Alt-Enter: new line, Ctrl-X Ctrl-E: editor). Tab completes:"
-)
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
@@ -105,7 +101,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
     if is_asked:
         return ClipboardPoller(home, screen.remark)
     setting, requests = shared.work.context.settings.clipboard, shared.work.requests
-    has_one = clipboard.is_the_terminals() or clipboard.lacking() is None
+    has_one = clipboard.is_the_terminals() or clipboard.program()
     if setting == "off" or screen.keyboard() is None or not has_one:
         return None
     if setting == "ask":
@@ -315,7 +311,7 @@ class Entered(Struct):
                 self._leave()
             case "/help":
                 width = max(map(len, _COMMANDS)) + 2
-                self._screen.remark(_HELP)
+                self._screen.remark(" ".join(_TOLD["help"].split()))
                 for each, does in _COMMANDS.items():
                     self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
             case "/unsay":
@@ -453,9 +449,9 @@ def _trials_in(text: str) -> tuple[int, bool]:
 def _kept(session: session_state.Session) -> Iterator[str]:
     """Yield the options of `new` that give another session what this one has."""
     terms = session.terms
-    yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
-    yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
-    yield from (f"--protocol={terms.protocol}", f"--guide={terms.guide}")
+    yield f"--workspace={session.workspace}"
+    kept = ("policy", "sandbox", "context", "protocol", "guide")
+    yield from (f"--{name}={getattr(terms, name)}" for name in kept)
     # Not what was left out by hand since: each task has its own choice.
     yield from (f"--leave-out={glob}" for glob in terms.leave_out)
     yield "--network" if terms.network else "--no-network"
