@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import sections, table
 
 # A form; an answer may be as long as the inbox takes it.
 _FORM_BYTES = 4 * 2**20
@@ -32,18 +33,7 @@ _FORM_BYTES = 4 * 2**20
 # More than a browser ever has. Beyond it the one that waits longest for the rest of a request is closed.
 CONNECTIONS = 200
 
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
-        " object-src 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = table(sections(__file__)["headers"])
 
 # What a browser may go to by itself, without the tab's key: it gets an empty page, which asks for the rest.
 _PAGES = re.compile(r"/(?:s/[^/]+(?:/file)?)?")

@@ -337,27 +337,24 @@ class Page:
         form, worker = await _form(request), self._worker(session_id)
         action = request.path_params["action"]
         session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
+        is_in_turn = not (session.is_awaiting_answer or session.is_complete)
         match action:
             case "stop":
                 # A turn that ended meanwhile has nothing to stop.
-                if not (session.is_awaiting_answer or session.is_complete):
+                if is_in_turn:
                     worker.is_stopped = True
                     await worker.end()
-                return self.said()
             case "go-on":
                 await worker.begin("resume", session_id, "--json")
-                return self.said()
             case "approve" | "deny":
-                return await self._decide(action, form, session, worker)
+                await self._decide(action, form, session, worker)
             case "drop":
                 self._reviewed.pop(session_id, None)
-                return self.said()
             case "check" | "chats":
-                if not (session.is_awaiting_answer or session.is_complete):
+                if is_in_turn:
                     raise UsageError("a turn is at work: change it when that has ended")
                 given = [f"--{action}={form.get(action, '').strip()}", *["--auto"] * ("auto" in form)]
                 await worker.begin("resume", session_id, "--json", *given, instead=True)
-                return self.said()
             case _:
                 if action == "undo" and not form.get("path"):
                     view = await run_in_threadpool(self._view, home, session_id)
@@ -366,7 +363,7 @@ class Page:
                         raise UsageError("that turn is undone already: nothing was done")
                     form["turns"] = str(turns[0].undoes)
                 words, data = words_of(action, session, form)
-                if worker.is_running and not (session.is_awaiting_answer or session.is_complete):
+                if worker.is_running and is_in_turn:
                     worker.remarks.append(_WAITS)
                     worker.version += 1
                     self._wake(session_id)
@@ -376,8 +373,9 @@ class Page:
                 worker.version += 1
                 self._wake(session_id)
                 return self.said(*done.remarks, fault=done.fault)
+        return self.said()
 
-    async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> Response:
+    async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> None:
         asked = session.asked if session.is_awaiting_approval else None
         if asked is None or form.get("question") != f"{asked.index} {asked.at}":
             raise UsageError("that question is answered already: nothing was done")
@@ -387,7 +385,6 @@ class Page:
         # A model may name an operation like an option.
         named = ("--", session.session_id, asked.name)
         await worker.begin(action, *more, "--json", *named, instead=True)
-        return self.said()
 
     # --- processes -----------------------------------------------------------------------------
 

@@ -44,13 +44,7 @@ _LEFT_OUT = (
     *(entries.OperationStarted, entries.CheckpointTaken, entries.UndoBegan, entries.ApprovalAsked),
     *(entries.SessionRenamed, entries.CandidateBegan, entries.CandidateEnded),
 )
-_STATES = {
-    Phase.AWAITING_ANSWER: "your turn",
-    Phase.AWAITING_APPROVAL: "asks you",
-    Phase.EXECUTING: "at work",
-    Phase.REQUEST_DUE: "at work",
-    Phase.COMPLETE: "done",
-}
+_STATES = patterns.table(patterns.sections(__file__)["states"])
 _SECTION = patterns.lazy_pattern(
     r"^(?:=== (HEADER|PROTOCOL|CONTEXT|PROMPT) ===|## (Workspace Files|Changed Files|Previous Command Results"
     r"|Requested File Contents|Conventions|Chosen Files|Environment))$",
@@ -117,7 +111,7 @@ def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
             continue
         task = hide(plain_text.one_line(each.name or each.task, _TASK_CHARACTERS))
         when = layout.ago(each.updated_at, now)
-        told = {"task": task, "state": _STATES[each.phase], "when": when}
+        told = {"task": task, "state": _STATES[each.phase.name], "when": when}
         found.append({"session_id": each.session_id, **told})
     return found
 
@@ -182,7 +176,7 @@ class SessionView:
         few = {name: getattr(self.session, name) for name in _HIDDEN}
         self.hidden = replace(self.session, **secrecy.hide_all({**few, "results": said}))
         self.id, self.worker = session_id, worker
-        self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
+        self.state = "closed" if self.session.is_closed else _STATES[self.session.phase.name]
         self.title = plain_text.one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
         self.is_waited_for = lock.is_held(home.waiting_path(session_id))

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import sections, table
 from codingagent.model.session_state import Session
 
 # A record may hold the text of a file.
@@ -31,6 +32,8 @@ _REMARKS = 100
 # Time to end what a command started.
 _STOP_S = 10.0
 
+# Those of actions that need no more than a field each; S is the session.
+_WORDS = table(sections(__file__)["command lines"])
 _PREFIX = "codingagent: "
 # Exit statuses: done, waits for approval, interrupted.
 _EXPECTED = (0, 3, 130)
@@ -68,8 +71,7 @@ class Worker:
 
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
-        self._process: asyncio.subprocess.Process | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._running: tuple[asyncio.subprocess.Process, asyncio.Task[None]] | None = None
         self._gate = asyncio.Lock()
         self._waits = asyncio.Event()
         self.session_id = ""
@@ -87,17 +89,17 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None
+        return self._running is not None
 
     async def begin(self, *words: str, instead: bool = False, data: bytes | None = None) -> None:
         """Start the session's command if none works, or `instead` of the one that does; it reads `data`."""
         async with self._gate:
             if instead:
                 await self._end()
-            if self._process is None:
+            if self._running is None:
                 self.fault, self.is_stopped = "", False
-                self._process = process = await _start([*self.home, *words], data)
-                self._reading = asyncio.create_task(self._read(process))
+                process = await _start([*self.home, *words], data)
+                self._running = process, asyncio.create_task(self._read(process))
 
     async def has_begun(self) -> bool:
         """Wait for the request of a session that begins; return whether there is one."""
@@ -108,7 +110,7 @@ class Worker:
         try:
             self.fault = (await _read_all(process, self._take)).fault
         finally:
-            self._process = None
+            self._running = None
             self._waits.set()
             self.output = ""
             self.version += 1
@@ -141,9 +143,9 @@ class Worker:
             await self._end()
 
     async def _end(self) -> None:
-        process, reading = self._process, self._reading
-        if process is None or reading is None:
+        if self._running is None:
             return
+        process, reading = self._running
         _close_input(process)
         try:
             await asyncio.wait_for(asyncio.shield(reading), _STOP_S)
@@ -165,34 +167,25 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             if not (text or files):
                 raise UsageError("type your words, or tick a file")
             return ["say", session_id, *wants, *files, "--json", *["-"] * bool(text)], text.encode()
-        case "withdraw":
-            return ["say", session_id, "--withdraw", "--json"], None
         case "undo" if form.get("path"):
             path = str(Path(session.workspace) / form["path"])
             return ["undo", "--json", "--", session_id, path], None
         case "undo":
             return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
-        case "redo":
-            return ["undo", session_id, "--redo", "--json"], None
         case "leave":
             path, left = form.get("path", ""), session.leave_out
             left = tuple(each for each in left if each != path) if path in left else (*left, path)
             return ["refresh", session_id, "--json", *(f"--leave-out={each}" for each in left or [""])], None
-        case "refresh" | "close":
-            return [action, session_id, *(["--json"] if action == "refresh" else [])], None
-        case "take":
-            return ["take", "--json", "--", form.get("number", "")], None
+        case _ if action in _WORDS:
+            given = {"S": session_id, "NUMBER": form.get("number", ""), "NAME": form.get("name", "")}
+            return [given.get(word, word) for word in _WORDS[action].split()], None
         case "try":  # what the chat of a candidate answers next, or a yes to what it asks
             text = form.get("text", "").strip()
             return ["try", f"--after={form.get('number')}", "--json", "-" if text else "--yes"], text.encode()
-        case "allow" | "hide":
-            return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
         case "commit":
-            branch = form.get("branch", "").strip()
-            more = [f"--branch={branch}"] if branch else []
-            more += ["--trust-ignored"] if form.get("trust") else []
-            message = form.get("message", "").strip()
-            more += ["--message=-"] if message else ["--no-edit"]
+            branch, message = (form.get(name, "").strip() for name in ("branch", "message"))
+            more = [*[f"--branch={branch}"] * bool(branch), *["--trust-ignored"] * ("trust" in form)]
+            more.append("--message=-" if message else "--no-edit")
             return ["commit", session_id, "--json", *more], message.encode()
         case _:
             raise UsageError(f"the page has no action '{action}'")
