@@ -260,11 +260,6 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
     return "was sent to your terminal's clipboard", if_not
 
 
-def can_be_read() -> bool:
-    """Return whether the clipboard's text can be had: that of a terminal can't."""
-    return not is_the_terminals() and bool(program())
-
-
 class ClipboardPoller:
     """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
 

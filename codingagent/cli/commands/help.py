@@ -17,17 +17,13 @@ app = typer.Typer()
 # One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
 _TOLD = sections(__file__)
 TOPICS = table(_TOLD["topics"])
-
-
-def _words(incomplete: str) -> list[str]:
-    # Topics first: a topic's page says more than the command of the same name.
-    words = dict.fromkeys([*TOPICS, *NAMES])
-    return [word for word in words if word.startswith(incomplete)]
+# Topics first: a topic's page says more than the command of the same name.
+_WORDS = dict.fromkeys([*TOPICS, *NAMES])
 
 
 @app.command(epilog="Example: codingagent help troubleshooting", name="help")
 def _help(
-    context: typer.Context, topic: Annotated[str | None, option("topic", autocompletion=_words)] = None
+    context: typer.Context, topic: Annotated[str | None, option("topic", " ".join(_WORDS))] = None
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
     if topic is None:
@@ -50,6 +46,5 @@ def _help(
         command = root.command.get_command(root, topic)  # type: ignore[attr-defined]  # the group of them
         command.make_context(topic, ["--help"], parent=root)
     else:
-        known = [*TOPICS, *NAMES]
-        hint = suggestion(topic.lower(), known, "`codingagent help` lists the topics")
+        hint = suggestion(topic.lower(), [*_WORDS], "`codingagent help` lists the topics")
         raise UsageError(f"there is no help on '{topic}'; {hint}")

@@ -133,7 +133,7 @@ class SessionOptions(Struct, frozen=True):
         """Refuse (UsageError) what does not go with --reply-with."""
         limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
         others = {"--no-wait": self.no_wait, "--once": self.once, "--clipboard": self.clipboard}
-        others |= {"--chats": self.chats, "--try": self.try_first}
+        others |= {"--chats": bool(self.chats), "--try": self.try_first}
         has_command = self.reply_with is not None
         for name in (name for name, value in (others if has_command else limits).items() if value):
             what = f"--reply-with and {name} can't be combined; leave one out"

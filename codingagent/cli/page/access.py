@@ -38,10 +38,7 @@ _HEADERS = table(sections(__file__)["headers"])
 # What a browser may go to by itself, without the tab's key: it gets an empty page, which asks for the rest.
 _PAGES = re.compile(r"/(?:s/[^/]+(?:/file)?)?")
 
-_STALE = (
-    "This page is open to who started it only. Open the address that `codingagent page` printed, or start it"
-    " again."
-)
+_STALE = " ".join(sections(__file__)["stale"].split())
 
 
 class Walls:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from codingagent.agent import answers, downloads, tried, uncommitted
@@ -72,10 +71,14 @@ class PageState:
 
 
 @contextlib.contextmanager
-def _workspace(home: PageState | Home, root: Any) -> Iterator[Workspace]:
+def _workspace(home: PageState | Home, root: Path) -> Iterator[Workspace]:
+    """Yield a workspace to read from; a refusal is a UsageError."""
     hidden = own_folders(home.root, root)
     with contextlib.closing(Workspace(root, hidden, git=partial(checkpointer.git_for, root))) as found:
-        yield found
+        try:
+            yield found
+        except OperationError as fault:
+            raise UsageError(fault.reason) from fault
 
 
 def proposed_check(desk: PageState) -> str:
@@ -87,14 +90,11 @@ def proposed_check(desk: PageState) -> str:
 
 
 def entries(desk: PageState, root: Path, folder: str) -> tuple[FolderEntry, ...]:
-    """Return a folder's entries, folders first; a refusal is a UsageError."""
+    """Return a folder's entries, folders first."""
     if not root.is_dir():
         return ()
     with _workspace(desk, root) as workspace:
-        try:
-            found = workspace.entries(paths.folder_path(folder) if folder else ".")
-        except OperationError as fault:
-            raise UsageError(fault.reason) from fault
+        found = workspace.entries(paths.folder_path(folder) if folder else ".")
     shown = (each for each in found if each.name != ".git")
     return tuple(sorted(shown, key=lambda each: (not each.is_folder, each.name)))
 
@@ -199,10 +199,7 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     if path not in beside_in(home.records(session_id)):
         raise UsageError(f"{paths.shown(path)} does not go beside this request")
     with _workspace(home, Path(session.workspace)) as workspace:
-        try:
-            data = workspace.read(paths.workspace_path(path)).data
-        except OperationError as fault:
-            raise UsageError(fault.reason) from fault
+        data = workspace.read(paths.workspace_path(path)).data
     if len(data) > _BESIDE_BYTES or not documents.goes_beside(data):
         raise UsageError(f"{path} can't be sent from here: attach it from its folder")
     return path.rpartition("/")[2], data

@@ -149,9 +149,8 @@ class Page:
         folder, session_id = query.get("folder", ""), query.get("session", "")
         if session_id and (home := self.desk.home()) is not None:
             root = Path(home.sessions.load(session_id).workspace)
-        found = queries.entries(self.desk, root, folder)
-        values = {"folder": folder, "found": found, "session": session_id, "parts": "parts" in query}
-        return self.html("files.html", 200, **values)
+        values = {"folder": folder, "session": session_id, "parts": "parts" in query}
+        return self.html("files.html", found=queries.entries(self.desk, root, folder), **values)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
@@ -446,18 +445,12 @@ def _many(form: Form, name: str) -> list[str]:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it can be asked, and ends the streams of its page when it is to end."""
+    """A server that ends the streams of its page when it is to end."""
 
-    def __init__(self, config: uvicorn.Config, page: Page, opened: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._page, self._opened = page, opened
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._opened()
+    page: Page
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._page.close()
+        await self.page.close()
         await super().shutdown(sockets)
 
 
@@ -476,5 +469,8 @@ def serve(desk: PageState, listening: socket.socket, opened: Callable[[str], Non
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
     limits = dict.fromkeys(("answer", "review"), mailbox.REPLY_LIMIT_BYTES)
     walls = access.Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
+    server = _Server(access.config_of(walls))
+    server.page = page
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(access.config_of(walls), page, partial(opened, walls.entrance)).run([listening])
+        opened(walls.entrance)  # the system keeps who asks before it runs
+        server.run([listening])

@@ -3,23 +3,25 @@
 import contextlib
 import html
 import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent.commit import PersonsRepository
 from codingagent.agent.secrecy import Secrecy, secrecy_of, vault_file_of
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
+from codingagent.cli.page.workers import Worker
 from codingagent.cli.plain_output import diff_style
 from codingagent.cli.record_words import asked_in, laid_out, lines_of
 from codingagent.errors import CodingAgentError, WorkError
@@ -30,10 +32,6 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import file_list, tokens
 from codingagent.storage import homes, lock
 from codingagent.storage.homes import Home
-
-if TYPE_CHECKING:
-    from codingagent.agent.commit import AtCommit
-    from codingagent.cli.page.workers import Worker
 
 # The browser wraps lines itself.
 LOOK = Look(1_000_000, has_marks=True)
@@ -111,8 +109,8 @@ def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
             continue
         task = hide(plain_text.one_line(each.name or each.task, _TASK_CHARACTERS))
         when = layout.ago(each.updated_at, now)
-        told = {"task": task, "state": _STATES[each.phase.name], "when": when}
-        found.append({"session_id": each.session_id, **told})
+        state = _STATES[each.phase.name]
+        found.append({"session_id": each.session_id, "task": task, "state": state, "when": when})
     return found
 
 
@@ -163,8 +161,7 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now; `story` is what earlier views have read."""
 
-    def __init__(self, home: Home, session_id: str, worker: "Worker", story: Story | None = None) -> None:
-        story = story or Story()
+    def __init__(self, home: Home, session_id: str, worker: Worker, story: Story) -> None:
         with story.lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
@@ -189,8 +186,11 @@ class SessionView:
         work = work_since_commit(records, bool, secrecy.hide) if can_commit else None
         self.message = work.message if work and work.steps else ""
         """The last commit, if there is one, and the message of one that can be made; empty: none can."""
-        self.runs = self._runs() if self.message else None
+        self.runs = None
         """What a commit runs; None where there is no repository."""
+        with contextlib.suppress(CodingAgentError):  # the commit says it
+            if self.message:
+                self.runs = PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
@@ -220,13 +220,6 @@ class SessionView:
         lines: list[Line] = [[(line, diff_style(line))] for line in asked_in(question) if not is_above]
         shown = laid_out(((line, 0) for line in lines), LOOK)
         return f"{asked.index} {asked.at}", [*told], [*shown], question
-
-    def _runs(self) -> "AtCommit | None":
-        from codingagent.agent.commit import PersonsRepository
-
-        with contextlib.suppress(CodingAgentError):  # the commit says it
-            return PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
-        return None
 
     def _request(self, home: Home, records: Sequence[entries.Record], secrecy: Secrecy) -> RequestView | None:
         session = self.session
@@ -327,9 +320,6 @@ _WORD = patterns.lazy_pattern(r"\w+|\s+|[^\w\s]")
 _SHOWN_LINES = 3_000
 _NOT_HERE = "not all of it is shown here: `codingagent diff` shows more"
 
-Piece = tuple[str, str]
-"""A text with the classes of its style."""
-
 
 class DiffRow(Struct):
     """A line of a diff: its sign (`+`, `-`, a space, or `@` for a gap), its numbers, and its pieces."""
@@ -337,7 +327,8 @@ class DiffRow(Struct):
     sign: str
     old: int | None
     new: int | None
-    pieces: list[Piece]
+    pieces: list[tuple[str, str]]
+    """Each with the classes of its style."""
 
 
 class DiffView(Struct):
@@ -364,8 +355,7 @@ class DiffView(Struct):
 def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
     """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing."""
     found: list[DiffView] = []
-    old = new = 0
-    shown = 0
+    old = new = shown = 0
     for line in text.split("\n"):
         if line.startswith("diff --git ") or (not found and line.startswith("--- ")):
             # Both of git's names are the same.
@@ -404,16 +394,12 @@ def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
 def _mark(old: DiffRow, new: DiffRow) -> None:
     """Mark the words between those with which both lines begin and end, unless that is most of them."""
     sides = [_WORD.findall(row.pieces[0][0]) for row in (old, new)]
-    first = _shared(sides)
-    last = _shared(words[first:][::-1] for words in sides)
+    shared = os.path.commonprefix  # of lists of words
+    first = len(shared(sides))
+    last = len(shared([words[first:][::-1] for words in sides]))
     if 4 * (first + last) < sum(map(len, sides)):
         return
     for row, words in zip((old, new), sides, strict=True):
         end = len(words) - last
         parts = (words[:first], ""), (words[first:end], "word"), (words[end:], "")
         row.pieces = [("".join(part), style) for part, style in parts if part]
-
-
-def _shared(sides: Iterable[Sequence[str]]) -> int:
-    """Return with how many equal words both sides begin."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False)))
