@@ -59,14 +59,12 @@ def _copy(
         home, state = own.home, own.session or state
     if state.phase is not session_state.Phase.AWAITING_ANSWER:
         raise UsageError(session_state.no_request_waits(state))
-    path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    if not whole:
-        path = (*home.mailbox.waiting_paths(state.session_id, state.sequence), path)[0]
+    waiting = () if whole else home.mailbox.waiting_paths(state.session_id, state.sequence)
+    path = (*waiting, home.mailbox.outbox_path(state.session_id, state.sequence))[0]
     with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
     # Its parts, also in `outbox/parts/`, if it is longer than the person's chat takes.
-    settings = settings_of(home, state, {}, executes=False)
-    takes = pasted(settings.chat) if is_terminal(sys.stdout) else None
+    takes = pasted(settings_of(home, state, {}, executes=False).chat) if is_terminal(sys.stdout) else None
     limit = split or (takes if takes and len(text) > takes else None)
     pieces = (text,) if limit is None else in_parts(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)

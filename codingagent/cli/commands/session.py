@@ -315,10 +315,19 @@ def _answer(
         named = runs.read_message("-") if operation_id == "-" else operation_id
         settings = settings_of(home, state, given.settings)
         return runs.answer(home, state, settings, named, answer, approves_all=given.yes)
+    with screen_for(json) as screen:
+        _answer_session(home, session, operation_id, answer, given, screen)
+    return 0
+
+
+def _answer_session(
+    home: Home, session: str, operation_id: str | None, answer: Answer, given: SessionOptions, screen: Screen
+) -> None:
+    """Answer the question that a session showed, and continue with it."""
     state = home.sessions.load(session)
     if (before := state.asked) is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
-    with screen_for(json) as screen, locked(home, screen.remark):
+    with locked(home, screen.remark):
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
         if asked is not None and asked != before:
@@ -336,7 +345,6 @@ def _answer(
                 follow(shared, home, screen, given)
             elif not shared.conversation.session.is_complete:
                 announce(shared.conversation)
-    return 0
 
 
 @app.command(epilog="Example: codingagent commit --branch verbose-option", name="commit")

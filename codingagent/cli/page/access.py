@@ -58,11 +58,8 @@ class Walls:
         self._app, self._shell, self._limits = app, shell, limits
         self.token, self._key, self._tab_key, self._secret = (secrets.token_urlsafe(32) for _ in range(4))
         self._cookie, self._host = f"codingagent_{port}", f"127.0.0.1:{port}"
-
-    @property
-    def entrance(self) -> str:
+        self.entrance = f"http://{self._host}/?token={self.token}"
         """The address that gives the cookie; it is the person's alone."""
-        return f"http://{self._host}/?token={self.token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
