@@ -112,8 +112,7 @@ def _begin(
                 task = f"{_agreed(given.prompt, folder, screen)}\n\n{task}".strip()
             home = homes.Home.at(root, create=True, was_found=was_found)
             stack.enter_context(home.lock.held(screen.remark))
-            how = (settings, given.protocol, wants)
-            session = factory.start_session(home, folder, task, *how)
+            session = factory.start_session(home, folder, task, settings, given.protocol, wants)
             made.pop_all()
         _tell_where(given, home, was_found, folder, screen)
         shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
@@ -248,12 +247,7 @@ def _demo(json: options.Json = False) -> None:
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 save = partial(_save_next, replies, home.mailbox.inbox, session.session_id, screen)
                 inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox), save)
-        for line in (
-            "Now your own, in the folder of your project:",
-            '  codingagent new --here "the task" --check "pytest -q"',
-            '  codingagent ask --here "a question about the code"',
-            "  codingagent commit",
-        ):
+        for line in (recorded / "after.txt").read_text("utf-8").splitlines():
             screen.remark(line)
 
 

@@ -39,6 +39,8 @@ _SET = "`tmux set -s set-clipboard external`, `tmux set -as terminal-features ',
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
+NONE = "no program for it here"
+INSTALL = f"on a desktop install xclip (on Wayland: wl-clipboard), or {_REMEDY}"
 
 
 @app.command(epilog="Example: codingagent copy --split 8000", name="copy")
@@ -57,9 +59,8 @@ def _copy(
         home, state = own.home, own.session or state
     if state.phase is not session_state.Phase.AWAITING_ANSWER:
         raise UsageError(session_state.no_request_waits(state))
-    path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    if not whole:
-        path = (*home.mailbox.waiting_paths(state.session_id, state.sequence), path)[0]
+    waiting = () if whole else home.mailbox.waiting_paths(state.session_id, state.sequence)
+    path = (*waiting, home.mailbox.outbox_path(state.session_id, state.sequence))[0]
     with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
     # Its parts, also in `outbox/parts/`, if it is longer than the person's chat takes.
@@ -133,11 +134,9 @@ def in_parts(text: str, limit: int) -> tuple[str, ...]:
     pieces: list[str] = []
     at = 0
     while at < len(text):
-        end = min(at + room, len(text))
-        if end < len(text):
-            # Cut at a line end in the last half, if any: code that is cut within a line misleads.
-            line_end = text.rfind("\n", at + room // 2, end)
-            end = line_end + 1 if line_end >= 0 else end
+        end = at + room
+        # Cut at a line end in the last half, if any: code that is cut within a line misleads.
+        end = text.rfind("\n", at + room // 2, end) + 1 or end if end < len(text) else len(text)
         pieces.append(text[at:end])
         at = end
     count, parts = len(pieces), list[str]()
@@ -151,20 +150,13 @@ def in_parts(text: str, limit: int) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def lacking() -> tuple[str, str] | None:
-    """Return why there is no clipboard here and what to do; None if there is one."""
-    if program():
-        return None
-    return "no program for it here", f"on a desktop install xclip (on Wayland: wl-clipboard), or {_REMEDY}"
-
-
 @contextlib.contextmanager
 def _faults(what: str) -> Iterator[None]:
     """Turn errors of the clipboard's program into one of ours; refuse to work without a program."""
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
-    if lacks := lacking():
-        raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
+    if not program():
+        raise WorkError(f"there is no clipboard: {NONE}; {INSTALL}")
     before = os.environ.get("LC_ALL", "")
     # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8.
     if sys.platform == "darwin":
@@ -241,9 +233,9 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
 
     Without a program for it, as in a container, the terminal is asked: it may have one.
     """
-    lacks = None if is_the_terminals() else lacking()
+    is_none = not (is_the_terminals() or program())
     may_have_one = is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
-    if not (is_the_terminals() or (lacks and may_have_one)):
+    if not (is_the_terminals() or (is_none and may_have_one)):
         write(text)
         return "is on the clipboard", ""
     data = text.encode("utf-8", "replace")
@@ -252,7 +244,7 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         raise WorkError(
             "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
         )
-    way = lacks[1] if lacks else "attach the file"
+    way = INSTALL if is_none else "attach the file"
     tmux = programs.find_program("tmux", *outside) if os.environ.get("TMUX") else None
     way = f"{_SET}, attach again; or {way}" if tmux else way
     # By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
@@ -263,11 +255,6 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         sys.stdout.flush()
     if_not = f"  if nothing arrives, your terminal does not let programs do this (OSC 52): {way}"
     return "was sent to your terminal's clipboard", if_not
-
-
-def can_be_read() -> bool:
-    """Return whether the clipboard's text can be had: that of a terminal can't."""
-    return not is_the_terminals() and lacking() is None
 
 
 class ClipboardPoller:

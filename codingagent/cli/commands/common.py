@@ -124,8 +124,7 @@ def opened(  # noqa: PLR0913
 
     @contextlib.contextmanager
     def open_session(state: Session, own: Settings) -> "Iterator[OpenSession]":
-        shown = screen.record, screen.any_key
-        person = context.Person(screen.show, shared.ask, *terms, *shown)
+        person = context.Person(screen.show, shared.ask, *terms, screen.record, screen.any_key)
         with factory.session_in(home, state, own, person, is_named=is_named) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read

@@ -111,9 +111,8 @@ def _clipboard() -> Finding:
     if clipboard.is_the_terminals():
         detail = "`copy` uses your terminal's (OSC 52), which you may have to allow there"
         return Finding(name, True, f"{detail}; pipe an answer into `codingagent paste`")
-    if lacks := clipboard.lacking():
-        return Finding(name, False, f"none: {lacks[0]}", lacks[1])
-    program = clipboard.program()
+    if not (program := clipboard.program()):
+        return Finding(name, False, f"none: {clipboard.NONE}", clipboard.INSTALL)
     try:
         clipboard.read()
     except CodingAgentError as fault:

@@ -15,24 +15,21 @@ from codingagent.model.patterns import sections, table
 
 app = typer.Typer()
 # One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
-TOPICS = table(sections(__file__)["topics"])
-
-
-def _words(incomplete: str) -> list[str]:
-    # Topics first: a topic's page says more than the command of the same name.
-    words = dict.fromkeys([*TOPICS, *NAMES])
-    return [word for word in words if word.startswith(incomplete)]
+_TOLD = sections(__file__)
+TOPICS = table(_TOLD["topics"])
+# Topics first: a topic's page says more than the command of the same name.
+_WORDS = dict.fromkeys([*TOPICS, *NAMES])
 
 
 @app.command(epilog="Example: codingagent help troubleshooting", name="help")
 def _help(
-    context: typer.Context, topic: Annotated[str | None, option("topic", autocompletion=_words)] = None
+    context: typer.Context, topic: Annotated[str | None, option("topic", " ".join(_WORDS))] = None
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
     if topic is None:
         width = max(map(len, TOPICS))
         lines = "".join(f"  {name:<{width}}  {about}\n" for name, about in TOPICS.items())
-        sys.stdout.write(f"Topics:\n{lines}{_MORE}")
+        sys.stdout.write(f"Topics:\n{lines}\n{_TOLD['more']}")
     elif topic.lower() in TOPICS:
         path = files("codingagent") / "docs" / f"{topic.lower()}.md"
         # These comments mark generated text, for the writer.
@@ -49,13 +46,5 @@ def _help(
         command = root.command.get_command(root, topic)  # type: ignore[attr-defined]  # the group of them
         command.make_context(topic, ["--help"], parent=root)
     else:
-        known = [*TOPICS, *NAMES]
-        hint = suggestion(topic.lower(), known, "`codingagent help` lists the topics")
+        hint = suggestion(topic.lower(), [*_WORDS], "`codingagent help` lists the topics")
         raise UsageError(f"there is no help on '{topic}'; {hint}")
-
-
-_MORE = """
-  codingagent help TOPIC     shows one of them
-  codingagent help COMMAND   shows a command's options
-  codingagent --help         lists the commands
-"""

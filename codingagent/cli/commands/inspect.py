@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +12,7 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from codingagent.agent.secrecy import Secrecy, secrecy_of
 from codingagent.cli import command_table, record_words, stdio, tables, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
@@ -24,9 +26,6 @@ from codingagent.storage import homes, journal
 from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from codingagent.agent.secrecy import Secrecy
     from codingagent.checkpoints.history import HistoryStep
 
 app = typer.Typer()
@@ -63,7 +62,7 @@ def _list(
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 
 
-def _listed(session: Session, secrecy: "Secrecy") -> Session:
+def _listed(session: Session, secrecy: Secrecy) -> Session:
     """Return a session without the secrets in what a list tells of it; it may have thousands of results."""
     ends = tuple(each for each in session.results if isinstance(each, events.Finished))
     told = {"name": session.name, "task": session.task, "results": ends}
@@ -94,7 +93,7 @@ def _show(
     request = home.mailbox.outbox_path(state.session_id, state.sequence)
     if state.is_awaiting_answer and not (state.is_of_tools or request.exists()):
         fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
-    secrecy = _hider(home, state)
+    secrecy = secrecy_of(home.sessions.folder, state)
     hide_all = secrecy.hide_all
     if output or turn is not None:
         ran = record_words.outputs(map(hide_all, home.records(state.session_id)), turn)
@@ -115,18 +114,11 @@ def _show(
         tables.show_session(replace(state, **names), hidden, home.mailbox, early)
 
 
-def _hider(home: Home, state: Session) -> "Secrecy":
-    """Return what hides the secrets of a session that is shown."""
-    from codingagent.agent.secrecy import secrecy_of
-
-    return secrecy_of(home.sessions.folder, state)
-
-
-def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Secrecy]]":
+def _readable(home: Home, states: list[Session]) -> Iterator[tuple[Session, Secrecy]]:
     """Yield sessions with what hides their secrets; name those whose vault is damaged."""
     for state in states:
         try:
-            secrecy = _hider(home, state)
+            secrecy = secrecy_of(home.sessions.folder, state)
         except WorkError as fault:
             fail(f"{state.session_id} is not shown: {fault}")
         else:
@@ -150,7 +142,8 @@ def _log(
             tables.show_egress(state.session_id, records, json=json)
         return
     state = latest_of(home, or_run=True) if session is None else home.load(session)
-    records = map(_hider(home, state).hide_all, home.records(state.session_id))
+    hide_all = secrecy_of(home.sessions.folder, state).hide_all
+    records = map(hide_all, home.records(state.session_id))
     if not json:
         tables.show_lines(tables.timed(records, home.mailbox), may_page=True)
     for record in records if json else ():
@@ -173,7 +166,7 @@ def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     with undo.history_of(home, state) as (checkpoints, steps):
-        hide = _hider(home, state).hide_diffs
+        hide = secrecy_of(home.sessions.folder, state).hide_diffs
         how: tables.DiffForm = "name-only" if name_only else "stat" if stat else "lines"
         is_all = whole or turn is not None
         chosen, since = (steps, "") if is_all else _since_commit(home, state)
@@ -269,7 +262,6 @@ def _config(  # one for each command-line option
 def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
     """Change the person's settings: for all workspaces, or for that of a home."""
     from codingagent.cli import edit_settings
-    from codingagent.storage import homes
 
     workspace, found = None, None
     if here:

@@ -132,16 +132,13 @@ class SessionOptions(Struct, frozen=True):
     def check_reply(self) -> None:
         """Refuse (UsageError) what does not go with --reply-with."""
         limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
-        if self.reply_with is None:
-            for name in (name for name, limit in limits.items() if limit is not None):
-                raise UsageError(f"{name} needs --reply-with")
-            return
         others = {"--no-wait": self.no_wait, "--once": self.once, "--clipboard": self.clipboard}
         others |= {"--chats": bool(self.chats), "--try": self.try_first}
-        for name, is_given in others.items():
-            if is_given:
-                raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
-        if not self.reply_with.strip():
+        has_command = self.reply_with is not None
+        for name in (name for name, value in (others if has_command else limits).items() if value):
+            what = f"--reply-with and {name} can't be combined; leave one out"
+            raise UsageError(what if has_command else f"{name} needs --reply-with")
+        if self.reply_with is not None and not self.reply_with.strip():
             example = '--reply-with "llm -m MODEL"'
             raise UsageError(f"--reply-with names no command; for example: {example}")
 
@@ -156,12 +153,10 @@ class SessionOptions(Struct, frozen=True):
     @property
     def arguments(self) -> list[str]:
         """Return those that `resume` takes too, as words of a command line."""
-        flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
-        flags["--clipboard"] = self.clipboard
+        flags = {"--yes": self.yes, "--accept-formats": self.accept_formats, "--clipboard": self.clipboard}
         flags |= {"--network": self.network is True, "--no-network": self.network is False}
-        values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
-        values["--secrets"] = self.secrets
-        given = [f"{name}={value}" for name, value in values.items() if value is not None]
+        values = {name: getattr(self, name) for name in ("policy", "sandbox", "secrets", "diff")}
+        given = [f"--{name}={value}" for name, value in values.items() if value is not None]
         return [*(name for name, is_on in flags.items() if is_on), *given]
 
 

@@ -62,8 +62,7 @@ def _resume(
         from codingagent.cli import runs
 
         if given.accept is not None:
-            told = f"{session} is a run, which takes no answers"
-            raise UsageError(f"--accept is for sessions; {told}")
+            raise UsageError(f"--accept is for sessions; {session} is a run, which takes no answers")
         state = home.load(session)
         settings = settings_of(home, state, given.settings)
         return runs.finish(home, state, settings, approves_all=given.yes)
@@ -326,9 +325,8 @@ def _answer_session(
 ) -> None:
     """Answer the question that a session showed, and continue with it."""
     state = home.sessions.load(session)
-    if state.asked is None or not state.is_awaiting_approval:
+    if (before := state.asked) is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
-    before = state.asked
     with locked(home, screen.remark):
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None

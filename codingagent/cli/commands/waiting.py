@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from codingagent.agent.answers import objection, refuse_request, save_answer
-from codingagent.agent.requests import Requests
 from codingagent.cli import inbox_loop, keyboard
 from codingagent.cli.commands import amend, clipboard, common, options
 from codingagent.cli.commands.clipboard import ClipboardPoller
@@ -45,6 +44,8 @@ _ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for 
 _ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
 # Lines of the choice, to leave out or to take back: "-2", "+3 -1".
 _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
+# How many answers are tried, and whether the only green one is taken by itself.
+_TRIALS = lazy_pattern(r"(\d+)( --auto)?")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
@@ -57,10 +58,6 @@ _FULL = lazy_pattern(
     r"^(?:the |this |my )?chat\b.{0,30}\b(refuse|full|too long|limit|forg[eo]t)", re.IGNORECASE
 )
 _ANEW = ("yes: copy the whole request for it", "no: these words are for the model")
-_HELP = (
-    "Enter alone takes the answer from the clipboard, or puts the request there. Or paste the answer. What"
-    " you type goes to the model (Enter sends, Alt-Enter: new line, Ctrl-X Ctrl-E: editor). Tab completes:"
-)
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = ("yes: it goes out with the request", "no: forget it (commands here begin with /: see /help)")
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
@@ -107,7 +104,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
     if is_asked:
         return ClipboardPoller(home, screen.remark)
     setting, requests = shared.work.context.settings.clipboard, shared.work.requests
-    has_one = clipboard.is_the_terminals() or clipboard.lacking() is None
+    has_one = clipboard.is_the_terminals() or clipboard.program()
     if setting == "off" or screen.keyboard() is None or not has_one:
         return None
     if setting == "ask":
@@ -233,7 +230,8 @@ class Entered(Struct):
         if not session.is_awaiting_answer:
             return
         try:
-            text = clipboard.read() if clipboard.can_be_read() else ""
+            has_text = clipboard.program() and not clipboard.is_the_terminals()  # a terminal's can't be had
+            text = clipboard.read() if has_text else ""
         except WorkError as fault:
             raise UsageError(str(fault)) from fault
         # An earlier answer may be there still, or one of another session's.
@@ -317,11 +315,9 @@ class Entered(Struct):
                 self._leave()
             case "/help":
                 width = max(map(len, _COMMANDS)) + 2
-                self._screen.remark(_HELP)
+                self._screen.remark(" ".join(_TOLD["help"].split()))
                 for each, does in _COMMANDS.items():
                     self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
-            case "/unsay":
-                amend.write_anew(self._home, session, Requests.unsay, self._screen)
             case "/ask" | "/do":
                 self._say(rest, "words" if name == "/ask" else "edits")
             case "/leave":
@@ -330,11 +326,12 @@ class Entered(Struct):
             case "/check":
                 self._shared.name_check(rest)
             case "/chats":
-                count, takes_green = _trials_in(rest)
-                requests.name_chats(count, takes_green=takes_green)
+                if (given := _TRIALS.fullmatch(rest)) is None:
+                    raise UsageError(f"/chats {rest}: give a number, with or without --auto; 0: no trials")
+                requests.name_chats(int(given[1]), takes_green=bool(given[2]))
             case "/new":
-                given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
-                raise LeaveError(*given, otherwise=again)
+                words = [root, "new", *_kept(session), *self._given.arguments, "--", rest]
+                raise LeaveError(*words, otherwise=again)
             case "/run":
                 self._run_command(rest)
             case _ if name in _WORDS:
@@ -444,20 +441,12 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
 
 
-def _trials_in(text: str) -> tuple[int, bool]:
-    """Return how many answers are tried, and whether the green one is taken by itself."""
-    count, _, auto = text.partition(" ")
-    if not count.isdecimal() or auto not in ("", "--auto"):
-        raise UsageError(f"/chats {text}: give a number, with or without --auto; 0: no trials")
-    return int(count), bool(auto)
-
-
 def _kept(session: session_state.Session) -> Iterator[str]:
     """Yield the options of `new` that give another session what this one has."""
     terms = session.terms
-    yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
-    yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
-    yield from (f"--protocol={terms.protocol}", f"--guide={terms.guide}")
+    yield f"--workspace={session.workspace}"
+    kept = ("policy", "sandbox", "context", "protocol", "guide")
+    yield from (f"--{name}={getattr(terms, name)}" for name in kept)
     # Not what was left out by hand since: each task has its own choice.
     yield from (f"--leave-out={glob}" for glob in terms.leave_out)
     yield "--network" if terms.network else "--no-network"

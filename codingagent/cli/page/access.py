@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import sections, table
 
 # A form; an answer may be as long as the inbox takes it.
 _FORM_BYTES = 4 * 2**20
@@ -32,26 +33,12 @@ _FORM_BYTES = 4 * 2**20
 # More than a browser ever has. Beyond it the one that waits longest for the rest of a request is closed.
 CONNECTIONS = 200
 
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
-        " object-src 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = table(sections(__file__)["headers"])
 
 # What a browser may go to by itself, without the tab's key: it gets an empty page, which asks for the rest.
 _PAGES = re.compile(r"/(?:s/[^/]+(?:/file)?)?")
 
-_STALE = (
-    "This page is open to who started it only. Open the address that `codingagent page` printed, or start it"
-    " again."
-)
+_STALE = " ".join(sections(__file__)["stale"].split())
 
 
 class Walls:
@@ -71,11 +58,8 @@ class Walls:
         self._app, self._shell, self._limits = app, shell, limits
         self.token, self._key, self._tab_key, self._secret = (secrets.token_urlsafe(32) for _ in range(4))
         self._cookie, self._host = f"codingagent_{port}", f"127.0.0.1:{port}"
-
-    @property
-    def entrance(self) -> str:
+        self.entrance = f"http://{self._host}/?token={self.token}"
         """The address that gives the cookie; it is the person's alone."""
-        return f"http://{self._host}/?token={self.token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -3,11 +3,10 @@
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from codingagent.agent import answers, downloads, tried, uncommitted
@@ -21,7 +20,7 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, encoding, journal_entries, paths, plain_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.session_state import Session
-from codingagent.model.settings import Settings, chats
+from codingagent.model.settings import Settings
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
 from codingagent.protocols.tags import reply, scanner, transcript
@@ -33,7 +32,6 @@ from codingagent.workspace.workspace import Workspace
 # A longer file is not shown beside its other version.
 _SHOWN_BYTES = 400_000
 _BESIDE_BYTES = 64 * 2**20
-_CHARACTERS_PER_TOKEN = 4
 
 
 class PageState:
@@ -73,10 +71,14 @@ class PageState:
 
 
 @contextlib.contextmanager
-def _workspace(home: PageState | Home, root: Any) -> Iterator[Workspace]:
+def _workspace(home: PageState | Home, root: Path) -> Iterator[Workspace]:
+    """Yield a workspace to read from; a refusal is a UsageError."""
     hidden = own_folders(home.root, root)
     with contextlib.closing(Workspace(root, hidden, git=partial(checkpointer.git_for, root))) as found:
-        yield found
+        try:
+            yield found
+        except OperationError as fault:
+            raise UsageError(fault.reason) from fault
 
 
 def proposed_check(desk: PageState) -> str:
@@ -88,14 +90,11 @@ def proposed_check(desk: PageState) -> str:
 
 
 def entries(desk: PageState, root: Path, folder: str) -> tuple[FolderEntry, ...]:
-    """Return a folder's entries, folders first; a refusal is a UsageError."""
+    """Return a folder's entries, folders first."""
     if not root.is_dir():
         return ()
     with _workspace(desk, root) as workspace:
-        try:
-            found = workspace.entries(paths.folder_path(folder) if folder else ".")
-        except OperationError as fault:
-            raise UsageError(fault.reason) from fault
+        found = workspace.entries(paths.folder_path(folder) if folder else ".")
     shown = (each for each in found if each.name != ".git")
     return tuple(sorted(shown, key=lambda each: (not each.is_folder, each.name)))
 
@@ -115,14 +114,6 @@ def find(desk: PageState, name: str, data: bytes) -> str:
 def guide_tokens() -> int:
     """Return how many tokens of a request explain how to answer."""
     return tokens.estimate(guide.protocol_text())
-
-
-def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, object]:
-    """Return a picture of a request's parts against what the chat takes, in hundredths of the larger."""
-    most = settings.context_chars // _CHARACTERS_PER_TOKEN
-    total = sum(count for _, count in pieces)
-    shown = [(name, count, round(100 * count / max(total, most, 1), 1)) for name, count in pieces]
-    return {"pieces": shown, "total": total, "most": most, "title": chats()[settings.chat].title}
 
 
 def chat_links(settings: Settings) -> list[tuple[str, str]]:
@@ -208,47 +199,32 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     if path not in beside_in(home.records(session_id)):
         raise UsageError(f"{paths.shown(path)} does not go beside this request")
     with _workspace(home, Path(session.workspace)) as workspace:
-        try:
-            data = workspace.read(paths.workspace_path(path)).data
-        except OperationError as fault:
-            raise UsageError(fault.reason) from fault
+        data = workspace.read(paths.workspace_path(path)).data
     if len(data) > _BESIDE_BYTES or not documents.goes_beside(data):
         raise UsageError(f"{path} can't be sent from here: attach it from its folder")
     return path.rpartition("/")[2], data
 
 
-class CheckTried(NamedTuple):
-    """How a check ended that was run before any change."""
-
-    told: str
-    output: str = ""
-    is_green: bool = False
-
-
-async def check_tried(desk: PageState, check: str) -> CheckTried:
-    """Run a check once, as it is run after changes."""
+async def check_tried(desk: PageState, check: str) -> dict[str, object]:
+    """Run a check once, before any change, as it is run after changes; return what tried.html tells of it."""
     if not check.strip():
-        return CheckTried("type a command first")
+        return {"told": "type a command first"}
     timeout = desk.settings.check_timeout * 1000
     operation = {"type": "shell", "command": check, "timeout": timeout}
     message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
     words = [*desk.words, "run", "-", f"--workspace={desk.workspace}", "--yes"]
     done = await run(words, json.dumps(message).encode())
-    found = (each.get("events") for each in done.objects)
-    lists = [each for each in found if isinstance(each, list)]
-    events = [each for some in lists for each in some if isinstance(each, dict)]
-    if done.fault or not events:
-        return CheckTried(done.fault or "it could not be run")
-    event = events[-1]
+    events = [event for each in done.objects for event in each.get("events", ())]
+    event = events[-1] if events and not done.fault else {}
     if event.get("type") != "shell":
-        return CheckTried(str(event.get("message") or event.get("reason") or "it could not be run"))
-    took = f"{float(str(event.get('durationMs') or 0)) / 1000:.1f} s"
-    output = "\n".join(filter(None, (str(event.get(name) or "") for name in ("stdout", "stderr"))))
-    if (code := event.get("exitCode")) == 0:
-        return CheckTried(f"It passes now ({took}).", output, is_green=True)
+        said = done.fault or event.get("message") or event.get("reason")
+        return {"told": said or "it could not be run"}
+    code, took = event.get("exitCode"), f"{(event.get('durationMs') or 0) / 1000:.1f} s"
+    output = "\n".join(filter(None, (event.get("stdout"), event.get("stderr"))))
     last = [line for line in output.split("\n") if line.strip()][-4:]
     told = f"It fails now, before any change (exit code {code}, {took}): " + " / ".join(last)
-    return CheckTried(told, output)
+    is_green = code == 0
+    return {"told": f"It passes now ({took})." if is_green else told, "output": output, "is_green": is_green}
 
 
 def answer_in(desk: PageState, session: Session, body: bytes, names: list[str], sizes: list[str]) -> bytes:

@@ -22,11 +22,11 @@ from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import access, queries
-from codingagent.cli.page.queries import CheckTried, PageState
+from codingagent.cli.page.queries import PageState
 from codingagent.cli.page.view import SessionView, Story, files_of, markdown, rows, when
 from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model import journal_entries, observations, plain_text
+from codingagent.model import journal_entries, observations, plain_text, settings
 from codingagent.model.session_state import Session
 from codingagent.storage import clock, lock, mailbox
 from codingagent.storage.homes import Home
@@ -53,7 +53,7 @@ class Page:
         self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
-        self._trying: asyncio.Task[CheckTried] | None = None
+        self._trying: asyncio.Task[dict[str, object]] | None = None
         self._reviewed: dict[str, tuple[int, bytes, str]] = {}
         """By session: the request whose answer is reviewed, that answer, and what was shown of it."""
         loader = jinja2.FileSystemLoader(_HERE / "templates")
@@ -63,7 +63,8 @@ class Page:
         self._templates.filters.update(when=when, markdown=markdown)
         for name in ("shell.html", "begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
-        self._templates.globals.update(desk=desk)
+        chats = queries.chat_links(desk.settings)
+        self._templates.globals.update(desk=desk, chats=chats, chat=settings.chats()[desk.settings.chat])
 
     def routes(self) -> list[Route | Mount]:
         get, post = partial(Route, methods=["GET"]), partial(Route, methods=["POST"])
@@ -107,9 +108,9 @@ class Page:
 
     def _overview(self, _: Request) -> Response:
         said = [self.desk.fault] if self.desk.fault else []
-        home, settings = self.desk.home(), self.desk.settings
+        home = self.desk.home()
         found = [] if home is None else rows(home, said.append)
-        check = settings.check or queries.proposed_check(self.desk)
+        check = self.desk.settings.check or queries.proposed_check(self.desk)
         return self.html("begin.html", 200, sessions=found, said=said, check=check)
 
     async def _choice(self, request: Request) -> Response:
@@ -128,15 +129,13 @@ class Page:
             return Response(status_code=204)
         if done.fault:
             return self.said(fault=done.fault)
-        parts: dict[object, dict[str, object]] = {}
+        parts: dict[str, dict[str, Any]] = {}
         for each in (each for each in done.objects if "path" in each):
             of_file = parts.setdefault(each["path"], {**each, "tokens": 0})
-            of_file["tokens"] = int(str(of_file["tokens"])) + int(str(each.get("tokens", 0)))
+            of_file["tokens"] += each.get("tokens", 0)
+        guide = 0 if form.get("guide") else queries.guide_tokens()
         left_out = _many(form, "leave_out")
-        chosen = sum(int(str(part["tokens"])) for part in parts.values())
-        pieces = [("Guide", 0 if form.get("guide") else queries.guide_tokens()), ("Chosen parts", chosen)]
-        bar = queries.bar(pieces, self.desk.settings)
-        return self.html("choice.html", parts=[*parts.values()], left_out=left_out, bar=bar)
+        return self.html("choice.html", parts=[*parts.values()], left_out=left_out, guide=guide)
 
     def _given(self, form: Form) -> Iterator[str]:
         """Yield the options of the task that is typed."""
@@ -150,9 +149,8 @@ class Page:
         folder, session_id = query.get("folder", ""), query.get("session", "")
         if session_id and (home := self.desk.home()) is not None:
             root = Path(home.sessions.load(session_id).workspace)
-        found = queries.entries(self.desk, root, folder)
-        values = {"folder": folder, "found": found, "session": session_id, "parts": "parts" in query}
-        return self.html("files.html", 200, **values)
+        values = {"folder": folder, "session": session_id, "parts": "parts" in query}
+        return self.html("files.html", found=queries.entries(self.desk, root, folder), **values)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
@@ -173,11 +171,8 @@ class Page:
         return SessionView(home, session_id, self._worker(session_id), self._stories[session_id])
 
     def _values(self, view: SessionView) -> dict[str, object]:
-        settings = self.desk.settings
-        bar = queries.bar(view.request.pieces, settings) if view.request else ()
         number, _, plan = self._reviewed.get(view.id, (0, b"", ""))
-        plan *= number == view.session.sequence
-        return {"view": view, "chats": queries.chat_links(settings), "bar": bar, "plan": plan}
+        return {"view": view, "plan": plan * (number == view.session.sequence)}
 
     def _stamp(self, home: Home, session_id: str) -> str:
         """Return what changes when there may be something new to see of a session."""
@@ -275,7 +270,7 @@ class Page:
         """Say how it ended, once it has."""
         with contextlib.suppress(asyncio.CancelledError):  # who stopped it says so
             if self._trying is not None:
-                return self.html("tried.html", 200, **(await asyncio.shield(self._trying))._asdict())
+                return self.html("tried.html", 200, **await asyncio.shield(self._trying))
         return Response(status_code=204)
 
     async def _answer(self, request: Request) -> Response:
@@ -341,27 +336,24 @@ class Page:
         form, worker = await _form(request), self._worker(session_id)
         action = request.path_params["action"]
         session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
+        is_in_turn = not (session.is_awaiting_answer or session.is_complete)
         match action:
             case "stop":
                 # A turn that ended meanwhile has nothing to stop.
-                if not (session.is_awaiting_answer or session.is_complete):
+                if is_in_turn:
                     worker.is_stopped = True
                     await worker.end()
-                return self.said()
             case "go-on":
                 await worker.begin("resume", session_id, "--json")
-                return self.said()
             case "approve" | "deny":
-                return await self._decide(action, form, session, worker)
+                await self._decide(action, form, session, worker)
             case "drop":
                 self._reviewed.pop(session_id, None)
-                return self.said()
             case "check" | "chats":
-                if not (session.is_awaiting_answer or session.is_complete):
+                if is_in_turn:
                     raise UsageError("a turn is at work: change it when that has ended")
                 given = [f"--{action}={form.get(action, '').strip()}", *["--auto"] * ("auto" in form)]
                 await worker.begin("resume", session_id, "--json", *given, instead=True)
-                return self.said()
             case _:
                 if action == "undo" and not form.get("path"):
                     view = await run_in_threadpool(self._view, home, session_id)
@@ -370,7 +362,7 @@ class Page:
                         raise UsageError("that turn is undone already: nothing was done")
                     form["turns"] = str(turns[0].undoes)
                 words, data = words_of(action, session, form)
-                if worker.is_running and not (session.is_awaiting_answer or session.is_complete):
+                if worker.is_running and is_in_turn:
                     worker.remarks.append(_WAITS)
                     worker.version += 1
                     self._wake(session_id)
@@ -380,8 +372,9 @@ class Page:
                 worker.version += 1
                 self._wake(session_id)
                 return self.said(*done.remarks, fault=done.fault)
+        return self.said()
 
-    async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> Response:
+    async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> None:
         asked = session.asked if session.is_awaiting_approval else None
         if asked is None or form.get("question") != f"{asked.index} {asked.at}":
             raise UsageError("that question is answered already: nothing was done")
@@ -391,7 +384,6 @@ class Page:
         # A model may name an operation like an option.
         named = ("--", session.session_id, asked.name)
         await worker.begin(action, *more, "--json", *named, instead=True)
-        return self.said()
 
     # --- processes -----------------------------------------------------------------------------
 
@@ -453,18 +445,12 @@ def _many(form: Form, name: str) -> list[str]:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it can be asked, and ends the streams of its page when it is to end."""
+    """A server that ends the streams of its page when it is to end."""
 
-    def __init__(self, config: uvicorn.Config, page: Page, opened: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._page, self._opened = page, opened
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._opened()
+    page: Page
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._page.close()
+        await self.page.close()
         await super().shutdown(sockets)
 
 
@@ -483,5 +469,8 @@ def serve(desk: PageState, listening: socket.socket, opened: Callable[[str], Non
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
     limits = dict.fromkeys(("answer", "review"), mailbox.REPLY_LIMIT_BYTES)
     walls = access.Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
+    server = _Server(access.config_of(walls))
+    server.page = page
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(access.config_of(walls), page, partial(opened, walls.entrance)).run([listening])
+        opened(walls.entrance)  # the system keeps who asks before it runs
+        server.run([listening])

@@ -3,37 +3,35 @@
 import contextlib
 import html
 import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent.commit import PersonsRepository
 from codingagent.agent.secrecy import Secrecy, secrecy_of, vault_file_of
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
+from codingagent.cli.page.workers import Worker
 from codingagent.cli.plain_output import diff_style
 from codingagent.cli.record_words import asked_in, laid_out, lines_of
 from codingagent.errors import CodingAgentError, WorkError
-from codingagent.model import events, operations, paths, patterns, plain_text, session_fold
+from codingagent.model import events, paths, patterns, plain_text, session_fold
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import file_list, tokens
 from codingagent.storage import homes, lock
 from codingagent.storage.homes import Home
-
-if TYPE_CHECKING:
-    from codingagent.agent.commit import AtCommit
-    from codingagent.cli.page.workers import Worker
 
 # The browser wraps lines itself.
 LOOK = Look(1_000_000, has_marks=True)
@@ -44,13 +42,7 @@ _LEFT_OUT = (
     *(entries.OperationStarted, entries.CheckpointTaken, entries.UndoBegan, entries.ApprovalAsked),
     *(entries.SessionRenamed, entries.CandidateBegan, entries.CandidateEnded),
 )
-_STATES = {
-    Phase.AWAITING_ANSWER: "your turn",
-    Phase.AWAITING_APPROVAL: "asks you",
-    Phase.EXECUTING: "at work",
-    Phase.REQUEST_DUE: "at work",
-    Phase.COMPLETE: "done",
-}
+_STATES = patterns.table(patterns.sections(__file__)["states"])
 _SECTION = patterns.lazy_pattern(
     r"^(?:=== (HEADER|PROTOCOL|CONTEXT|PROMPT) ===|## (Workspace Files|Changed Files|Previous Command Results"
     r"|Requested File Contents|Conventions|Chosen Files|Environment))$",
@@ -117,8 +109,8 @@ def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
             continue
         task = hide(plain_text.one_line(each.name or each.task, _TASK_CHARACTERS))
         when = layout.ago(each.updated_at, now)
-        told = {"task": task, "state": _STATES[each.phase], "when": when}
-        found.append({"session_id": each.session_id, **told})
+        state = _STATES[each.phase.name]
+        found.append({"session_id": each.session_id, "task": task, "state": state, "when": when})
     return found
 
 
@@ -169,8 +161,7 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now; `story` is what earlier views have read."""
 
-    def __init__(self, home: Home, session_id: str, worker: "Worker", story: Story | None = None) -> None:
-        story = story or Story()
+    def __init__(self, home: Home, session_id: str, worker: Worker, story: Story) -> None:
         with story.lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
@@ -182,9 +173,8 @@ class SessionView:
         few = {name: getattr(self.session, name) for name in _HIDDEN}
         self.hidden = replace(self.session, **secrecy.hide_all({**few, "results": said}))
         self.id, self.worker = session_id, worker
-        self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
+        self.state = "closed" if self.session.is_closed else _STATES[self.session.phase.name]
         self.title = plain_text.one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
-        self.task = self.hidden.task
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
         self.is_waited_for = lock.is_held(home.waiting_path(session_id))
         """A process waits for the answer, here or in a terminal."""
@@ -196,12 +186,14 @@ class SessionView:
         work = work_since_commit(records, bool, secrecy.hide) if can_commit else None
         self.message = work.message if work and work.steps else ""
         """The last commit, if there is one, and the message of one that can be made; empty: none can."""
-        self.runs = self._runs() if self.message else None
+        self.runs = None
         """What a commit runs; None where there is no repository."""
+        with contextlib.suppress(CodingAgentError):  # the commit says it
+            if self.message:
+                self.runs = PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
-        self.started = self.hidden.unfinished
         self.request = self._request(home, records, secrecy) if self.session.is_awaiting_answer else None
         waits = self.session.trials if self.request else []
         self.candidates = [(number, secrecy.hide_all(ended) if ended else None) for number, ended in waits]
@@ -212,11 +204,8 @@ class SessionView:
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
         self.asks = "\n".join(asked[:_RECORD_LINES] + _left_out(asked))
-        self.is_answer = self.session.is_answered or self.session.is_complete
-        """They answer a question of the person's."""
         waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [said.text for said in waiting if said.text]
-        self.can_withdraw = self.session.is_awaiting_answer and bool(waiting)
         summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
@@ -231,17 +220,6 @@ class SessionView:
         lines: list[Line] = [[(line, diff_style(line))] for line in asked_in(question) if not is_above]
         shown = laid_out(((line, 0) for line in lines), LOOK)
         return f"{asked.index} {asked.at}", [*told], [*shown], question
-
-    @property
-    def is_about_secrets(self) -> bool:
-        return self.question is not None and self.question[-1].kind is operations.Kind.READ_FILE
-
-    def _runs(self) -> "AtCommit | None":
-        from codingagent.agent.commit import PersonsRepository
-
-        with contextlib.suppress(CodingAgentError):  # the commit says it
-            return PersonsRepository(Path(self.session.workspace)).runs(self.all_changed)
-        return None
 
     def _request(self, home: Home, records: Sequence[entries.Record], secrecy: Secrecy) -> RequestView | None:
         session = self.session
@@ -342,9 +320,6 @@ _WORD = patterns.lazy_pattern(r"\w+|\s+|[^\w\s]")
 _SHOWN_LINES = 3_000
 _NOT_HERE = "not all of it is shown here: `codingagent diff` shows more"
 
-Piece = tuple[str, str]
-"""A text with the classes of its style."""
-
 
 class DiffRow(Struct):
     """A line of a diff: its sign (`+`, `-`, a space, or `@` for a gap), its numbers, and its pieces."""
@@ -352,7 +327,8 @@ class DiffRow(Struct):
     sign: str
     old: int | None
     new: int | None
-    pieces: list[Piece]
+    pieces: list[tuple[str, str]]
+    """Each with the classes of its style."""
 
 
 class DiffView(Struct):
@@ -379,8 +355,7 @@ class DiffView(Struct):
 def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
     """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing."""
     found: list[DiffView] = []
-    old = new = 0
-    shown = 0
+    old = new = shown = 0
     for line in text.split("\n"):
         if line.startswith("diff --git ") or (not found and line.startswith("--- ")):
             # Both of git's names are the same.
@@ -419,16 +394,12 @@ def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
 def _mark(old: DiffRow, new: DiffRow) -> None:
     """Mark the words between those with which both lines begin and end, unless that is most of them."""
     sides = [_WORD.findall(row.pieces[0][0]) for row in (old, new)]
-    first = _shared(sides)
-    last = _shared(words[first:][::-1] for words in sides)
+    shared = os.path.commonprefix  # of lists of words
+    first = len(shared(sides))
+    last = len(shared([words[first:][::-1] for words in sides]))
     if 4 * (first + last) < sum(map(len, sides)):
         return
     for row, words in zip((old, new), sides, strict=True):
         end = len(words) - last
         parts = (words[:first], ""), (words[first:end], "word"), (words[end:], "")
         row.pieces = [("".join(part), style) for part, style in parts if part]
-
-
-def _shared(sides: Iterable[Sequence[str]]) -> int:
-    """Return with how many equal words both sides begin."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False)))

@@ -15,8 +15,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import sections, table
 from codingagent.model.session_state import Session
 
 # A record may hold the text of a file.
@@ -28,18 +32,19 @@ _REMARKS = 100
 # Time to end what a command started.
 _STOP_S = 10.0
 
+# Those of actions that need no more than a field each; S is the session.
+_WORDS = table(sections(__file__)["command lines"])
 _PREFIX = "codingagent: "
 # Exit statuses: done, waits for approval, interrupted.
 _EXPECTED = (0, 3, 130)
 
 
-class Done:
+class Done(Struct):
     """What a command printed: its JSON objects, and what it says to the person on standard error."""
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.objects: list[dict[str, object]] = []
-        self.errors = ""
+    status: int
+    objects: list[dict[str, Any]]
+    errors: str
 
     @property
     def fault(self) -> str:
@@ -51,7 +56,7 @@ class Done:
     @property
     def remarks(self) -> list[str]:
         """What it said: remarks, lines about what was left out, and what programs that it started printed."""
-        told = [str(each["text"]) for each in self.objects if each.get("kind") in ("remark", "line")]
+        told = [each["text"] for each in self.objects if each.get("kind") in ("remark", "line")]
         lines = [line for line in self.errors.split("\n") if line]
         return told + (lines[:-1] if self.fault else lines)
 
@@ -66,8 +71,7 @@ class Worker:
 
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
-        self._process: asyncio.subprocess.Process | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._running: tuple[asyncio.subprocess.Process, asyncio.Task[None]] | None = None
         self._gate = asyncio.Lock()
         self._waits = asyncio.Event()
         self.session_id = ""
@@ -85,17 +89,17 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None
+        return self._running is not None
 
     async def begin(self, *words: str, instead: bool = False, data: bytes | None = None) -> None:
         """Start the session's command if none works, or `instead` of the one that does; it reads `data`."""
         async with self._gate:
             if instead:
                 await self._end()
-            if self._process is None:
+            if self._running is None:
                 self.fault, self.is_stopped = "", False
-                self._process = process = await _start([*self.home, *words], data)
-                self._reading = asyncio.create_task(self._read(process))
+                process = await _start([*self.home, *words], data)
+                self._running = process, asyncio.create_task(self._read(process))
 
     async def has_begun(self) -> bool:
         """Wait for the request of a session that begins; return whether there is one."""
@@ -104,26 +108,25 @@ class Worker:
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         try:
-            done = await _read_all(process, self._take)
-            self.fault = done.fault
+            self.fault = (await _read_all(process, self._take)).fault
         finally:
-            self._process = None
+            self._running = None
             self._waits.set()
             self.output = ""
             self.version += 1
             self._changed()
 
-    def _take(self, found: dict[str, object]) -> None:
+    def _take(self, found: dict[str, Any]) -> None:
         match found.get("kind"):
             case "output_came":
-                text = str(found["text"])
+                text = found["text"]
                 self.output = (self.output + text)[-_OUTPUT_CHARACTERS:]
                 self.written += len(text)
             case "waiting":
-                self.session_id = str(found["sessionId"])
+                self.session_id = found["sessionId"]
                 self._waits.set()
             case "remark":
-                self.remarks.append(str(found["text"]))
+                self.remarks.append(found["text"])
                 self.version += 1
             case "reply_taken":
                 self.remarks.clear()
@@ -140,9 +143,9 @@ class Worker:
             await self._end()
 
     async def _end(self) -> None:
-        process, reading = self._process, self._reading
-        if process is None or reading is None:
+        if self._running is None:
             return
+        process, reading = self._running
         _close_input(process)
         try:
             await asyncio.wait_for(asyncio.shield(reading), _STOP_S)
@@ -164,34 +167,25 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             if not (text or files):
                 raise UsageError("type your words, or tick a file")
             return ["say", session_id, *wants, *files, "--json", *["-"] * bool(text)], text.encode()
-        case "withdraw":
-            return ["say", session_id, "--withdraw", "--json"], None
         case "undo" if form.get("path"):
             path = str(Path(session.workspace) / form["path"])
             return ["undo", "--json", "--", session_id, path], None
         case "undo":
             return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
-        case "redo":
-            return ["undo", session_id, "--redo", "--json"], None
         case "leave":
             path, left = form.get("path", ""), session.leave_out
             left = tuple(each for each in left if each != path) if path in left else (*left, path)
             return ["refresh", session_id, "--json", *(f"--leave-out={each}" for each in left or [""])], None
-        case "refresh" | "close":
-            return [action, session_id, *(["--json"] if action == "refresh" else [])], None
-        case "take":
-            return ["take", "--json", "--", form.get("number", "")], None
+        case _ if action in _WORDS:
+            given = {"S": session_id, "NUMBER": form.get("number", ""), "NAME": form.get("name", "")}
+            return [given.get(word, word) for word in _WORDS[action].split()], None
         case "try":  # what the chat of a candidate answers next, or a yes to what it asks
             text = form.get("text", "").strip()
             return ["try", f"--after={form.get('number')}", "--json", "-" if text else "--yes"], text.encode()
-        case "allow" | "hide":
-            return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
         case "commit":
-            branch = form.get("branch", "").strip()
-            more = [f"--branch={branch}"] if branch else []
-            more += ["--trust-ignored"] if form.get("trust") else []
-            message = form.get("message", "").strip()
-            more += ["--message=-"] if message else ["--no-edit"]
+            branch, message = (form.get(name, "").strip() for name in ("branch", "message"))
+            more = [*[f"--branch={branch}"] * bool(branch), *["--trust-ignored"] * ("trust" in form)]
+            more.append("--message=-" if message else "--no-edit")
             return ["commit", session_id, "--json", *more], message.encode()
         case _:
             raise UsageError(f"the page has no action '{action}'")
@@ -200,17 +194,14 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
 async def run(words: Sequence[str], data: bytes | None = None) -> Done:
     """Run a command to its end; `data` is its standard input."""
     process = await _start(words, data)
-    objects: list[dict[str, object]] = []
     try:
-        done = await _read_all(process, objects.append)
+        return await _read_all(process)
     except asyncio.CancelledError:
         # Who asked is gone: a newer question took its place, or the page ends.
         _close_input(process)
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
-    done.objects = objects
-    return done
 
 
 def _close_input(process: asyncio.subprocess.Process) -> None:
@@ -236,11 +227,14 @@ async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.sub
     return process
 
 
-async def _read_all(process: asyncio.subprocess.Process, take: Callable[[dict[str, object]], None]) -> Done:
-    """Read what a process prints until it ends; `take` gets each object as it comes."""
+async def _read_all(
+    process: asyncio.subprocess.Process, take: Callable[[dict[str, Any]], None] | None = None
+) -> Done:
+    """Read what a process prints until it ends; `take` gets each object as it comes, else all are kept."""
     assert process.stdout is not None
     assert process.stderr is not None
-    done = Done()
+    objects: list[dict[str, Any]] = []
+    take = take or objects.append
     errors = asyncio.create_task(process.stderr.read())
     async for line in process.stdout:
         try:
@@ -250,9 +244,8 @@ async def _read_all(process: asyncio.subprocess.Process, take: Callable[[dict[st
         if isinstance(found, dict):
             take(found)
     said = (await errors).decode("utf-8", "replace").replace("\r\n", "\n")
-    done.errors = "\n".join(line.removeprefix(_PREFIX) for line in said.split("\n"))
-    done.status = await process.wait()
-    return done
+    errors_told = "\n".join(line.removeprefix(_PREFIX) for line in said.split("\n"))
+    return Done(await process.wait(), objects, errors_told)
 
 
 # --- in the other process -------------------------------------------------------------------------
