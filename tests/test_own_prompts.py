@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.storage import own_prompts
+from codingagent.storage import homes, own_prompts
 from codingagent.storage.homes import Home
 from tests.cli.test_amend import terminal
 from tests.helpers import HANG_S, run_here
@@ -79,9 +79,9 @@ def test_an_own_prompt_that_an_answer_could_write_is_as_the_repositorys(home: Pa
 
 def test_agreement_that_a_workspace_holds_is_none(home: Path, tmp_path: Path) -> None:
     """Without a sandbox its commands could forge it."""
-    own_prompts.agree(OWN)
-    assert own_prompts.is_agreed(OWN, home / "workspace")
-    assert not own_prompts.is_agreed(OWN, tmp_path)
+    homes.agree(OWN)
+    assert homes.is_agreed(OWN, home / "workspace")
+    assert not homes.is_agreed(OWN, tmp_path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")

@@ -303,8 +303,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
     ended: Changes = {
         "taken": None,
         "notes": record.notes,
-        # Of results that are one and the same, as where most are only counted, one.
-        "touched": session.touched.union(*map(_paths, {id(x): x for x in session.results}.values())),
+        "touched": session.touched.union(*map(_paths, session.results)),
         "cut": record.cut,
         "checkpoints": replace(session.checkpoints, shown=session.checkpoints.told),
         "known": (known := known_after(session.known, session.written) if session.written else session.known),

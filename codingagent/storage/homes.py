@@ -210,7 +210,8 @@ def kept_settings(home: Path, session: Session, resolved: Resolved, *, executes:
         kept, now_ = getattr(session.terms, name), getattr(settings, name)
         if resolved.origins[name] == settings_.OPTION or kept in ("", now_):
             continue
-        is_allowed = obeys_file(home, Path(session.workspace)) or _has_allowed(home, session, name)
+        place, terms = Path(session.workspace), session.terms
+        is_allowed = obeys_file(home, place) or is_agreed(terms_text(home, terms), place)
         if executes and _is_looser(name, kept, now_) and not is_allowed:
             option = "--network" if name == "network" else f"--{name} {kept}"
             why = "its record is in the workspace and can't be trusted"
@@ -226,33 +227,35 @@ def _is_looser(name: str, kept: object, now_: object) -> bool:
 
 
 def keep_terms(home: Path, terms: entries.SessionStarted) -> None:
-    """Record what the person allowed a session of a home in its workspace, where no answer can write.
-
-    If that can't be written, they are told to give the option again.
-    """
+    """Record what the person allowed a session of a home in its workspace, where no answer can write."""
     is_loose = any(_is_looser(n, getattr(terms, n), getattr(Settings(), n)) for n in _STRICTNESS)
     if is_loose and not obeys_file(home, Path(terms.workspace)):
-        path = terms_path(home, terms.session_id)
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(entries.encode_record(replace(terms, task="")))
+        agree(terms_text(home, terms))
 
 
-def terms_path(home: Path, session_id: str) -> Path:
-    """Return the person's own record of what they allowed a session."""
-    whose = f"{_identity(home)}{session_id}".encode(errors="surrogateescape")
-    return state_folder() / "allowed" / hashlib.sha256(whose).hexdigest()[:32]
+def terms_text(home: Path, terms: entries.SessionStarted) -> str:
+    """Return the terms of a session of this very home; no prompt is this text: none begins with a blank."""
+    return f"\n{_identity(home)}{entries.encode_record(terms).decode()}"
 
 
-def _has_allowed(home: Path, session: Session, name: str) -> bool:
-    workspace, terms = Path(session.workspace), session.terms
-    if not is_out_of_reach(workspace, state_folder()):
-        return False
-    with contextlib.suppress(OSError, ValueError):
-        kept = entries.decode_record(terms_path(home, session.session_id).read_bytes())
-        if isinstance(kept, entries.SessionStarted) and kept.workspace == session.workspace:
-            return bool(getattr(kept, name) == getattr(terms, name))
-    return False
+# --- texts that the person agreed to, and terms: by digest, out of reach of answers --------------
+
+
+def is_agreed(text: str, workspace: Path) -> bool:
+    """Return whether the person agreed to this very text, where no command of the workspace could say so."""
+    return is_out_of_reach(workspace, state_folder()) and agreed_path(text).exists()
+
+
+def agree(text: str) -> None:
+    """Record that they did; if that can't be written, they are asked again."""
+    with contextlib.suppress(OSError):
+        agreed_path(text).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        agreed_path(text).touch()
+
+
+def agreed_path(text: str) -> Path:
+    digest = hashlib.sha256(text.encode(errors="surrogateescape"))
+    return state_folder() / "allowed" / digest.hexdigest()
 
 
 class Home(Struct, frozen=True):

@@ -18,7 +18,7 @@ from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
 from codingagent.model import events, journal_entries, patterns, session_fold
 from codingagent.model.journal_entries import Record
 from codingagent.model.results import result_of
-from codingagent.model.session_state import AppendList, Session
+from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import retried, sync
 
@@ -113,25 +113,17 @@ class Sessions:
         lines = [*_lines(path)]
         early = 0 if most is None else len(lines) - most
         found: list[tuple[Record, Session]] = []
-        left_out, run, session = 0, 0, None
+        nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
+        left_out, session = 0, None
         with _folding(path):
             for number, line in enumerate(lines, start=1):
                 if line.startswith(_BEGUN):
                     continue
-                is_dull = number <= early and _DULL.match(line) is not None
-                if is_dull and run:
-                    run += 1
-                    continue
-                if run and session is not None:  # the others of a run count like the one that was read
-                    results = (*session.results, *[session.results[-1]] * (run - 1))
-                    session = replace(session, results=AppendList(results))
-                left_out, run = left_out + run, int(is_dull)
-                record = _record(path, number, line)
-                session = session_fold.advance(session, record)
-                if not is_dull:
-                    nothing: dict[str, Any] = {"known": {}, "known_before": {}, "held": {}, "held_before": {}}
-                    few = replace(session, **nothing, touched=frozenset())
-                    found.append((record, few))
+                session = session_fold.advance(session, record := _record(path, number, line))
+                if number <= early and _DULL.match(line):
+                    left_out += 1
+                else:
+                    found.append((record, replace(session, **nothing, touched=frozenset())))
         if not found:
             raise _empty(path)
         return found, left_out

@@ -1,11 +1,9 @@
 """Prompts that the person keeps: `prompts/NAME.md`, in the settings folder or in a repository.
 
 One of a repository, which an answer or a stranger may have written, is used only once the person has seen its
-text and agreed to it; agreed texts are recorded by digest, out of reach of answers.
+text and agreed to it.
 """
 
-import contextlib
-import hashlib
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +11,7 @@ from msgspec import Struct
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.encoding import typed_text
 from codingagent.storage.homes import HERE_HOME, is_out_of_reach
-from codingagent.workspace.own_code import config_folder, state_folder
+from codingagent.workspace.own_code import config_folder
 
 _FOLDER, _LIMIT = "prompts", 100_000
 
@@ -61,20 +59,3 @@ def named(name: str, workspace: Path) -> Prompt:
         there = f"there are {', '.join(found)}" if found else f"write it as {folder_of_own() / 'NAME.md'}"
         raise UsageError(f"there is no prompt '{name}'; {there}")
     return found[name]
-
-
-def is_agreed(text: str, workspace: Path) -> bool:
-    """Return whether the person agreed to this very text, where no command of the workspace could say so."""
-    is_theirs = is_out_of_reach(workspace, state_folder())
-    return is_theirs and _record_of(text).exists()
-
-
-def agree(text: str) -> None:
-    """Record that they did; if that can't be written, they are asked again."""
-    with contextlib.suppress(OSError):
-        _record_of(text).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _record_of(text).touch()
-
-
-def _record_of(text: str) -> Path:
-    return state_folder() / _FOLDER / hashlib.sha256(text.encode()).hexdigest()

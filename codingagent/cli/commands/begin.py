@@ -198,7 +198,7 @@ def _agreed(name: str, workspace: Path, screen: plain_output.Screen) -> str:
     """Return the text of a prompt; the person is asked once about one that they may not have written."""
     found = own_prompts.named(name, workspace)
     text = found.text()
-    if not (found.is_trusted or own_prompts.is_agreed(text, workspace)):
+    if not (found.is_trusted or homes.is_agreed(text, workspace)):
         screen.remark(f"the repository's prompt, {found.path}:")
         for line in text.split("\n"):
             screen.remark(f"  {line}")
@@ -211,7 +211,7 @@ def _agreed(name: str, workspace: Path, screen: plain_output.Screen) -> str:
             )
         if choice:
             raise UsageError(f"{found.path} was not used, and nothing was begun")
-        own_prompts.agree(text)
+        homes.agree(text)
     return text
 
 

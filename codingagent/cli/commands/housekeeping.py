@@ -106,7 +106,9 @@ def _delete(
                 f" close {session}`; then delete the session"
             )
         with contextlib.suppress(CodingAgentError):  # its journal may be damaged
-            forget_layer_of(Path(home.sessions.load(session).workspace))
+            terms = home.sessions.load(session).terms
+            _remove(homes.agreed_path(homes.terms_text(home.root, terms)))
+            forget_layer_of(Path(terms.workspace))
         for path in _parts(home, session):
             _remove(path)
         screen.remark(f"deleted session {session}; the workspace is as it was")
@@ -114,7 +116,6 @@ def _delete(
 
 def _parts(home: Home, session_id: str) -> Iterator[Path]:
     """Yield what belongs to a session, its own folder last: until then it can be deleted again."""
-    yield homes.terms_path(home.root, session_id)
     mailbox = home.mailbox
     short, parts = mailbox.outbox / "short", mailbox.outbox / "parts"
     for folder in (mailbox.outbox, short, parts, mailbox.processed):
