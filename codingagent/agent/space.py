@@ -87,7 +87,8 @@ class Run:
     def events(self) -> tuple[wire.Event, ...]:
         """All events so far, ending with the pending question, if any."""
         self._catch_up()
-        return (*self._told, *filter(None, (self._fault or self.pending_approval,)))
+        last = self._fault or self.pending_approval
+        return (*self._told, *([] if last is None else [last]))
 
     def message(self, since: int = 0) -> wire.EventsMessage:
         """Return the events message; without the first `since` events."""
