@@ -105,9 +105,9 @@ class LazyStore:
         place = self._place
         if place.store is None or (git := git_for(place.root)) is None:
             return None
-        from codingagent.checkpoints.store import Checkpoints, Site
+        from codingagent.checkpoints.store import Checkpoints
 
-        return Checkpoints(place.store, Site(real_paths.root_of(place.root), place.hidden), git)
+        return Checkpoints(place.store, real_paths.root_of(place.root), place.hidden, git)
 
     def files_read(self) -> int:
         """Return how many files the checkpoint that is being taken has read; another thread may ask."""

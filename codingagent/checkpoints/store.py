@@ -15,7 +15,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -55,24 +55,18 @@ class Limits(Struct, frozen=True):
     stale_bytes: int = 10**6
 
 
-class Site(Struct, frozen=True):
-    """A workspace: its folder, with links resolved; folders in it that are not covered; what opens it."""
-
-    root: Path
-    hidden: tuple[Path, ...]
-    open_folder: Callable[[Path], dirfd.Folder] = dirfd.open_root
-
-
 class Checkpoints(Reader):
-    """The checkpoints of one session, in a folder of their own that the first one creates."""
+    """The checkpoints of a workspace, a real path, without `hidden` folders, in a `store` of theirs."""
 
-    def __init__(self, store: Path, site: Site, git: git_files.Git, limits: Limits | None = None) -> None:
-        self._hidden = (*site.hidden, store.absolute())
-        hidden_paths = git_files.paths_below(site.root, self._hidden)
-        super().__init__(Store(store.absolute(), site.root, git), hidden_paths)
-        self._limits = limits or Limits()
-        with disk_errors(f"put the workspace {site.root} back where it was: it can't be opened"):
-            self._folder = site.open_folder(site.root)
+    limits = Limits()
+    open_folder = staticmethod(dirfd.open_root)
+
+    def __init__(self, store: Path, root: Path, hidden: tuple[Path, ...], git: git_files.Git) -> None:
+        self._hidden = (*hidden, store.absolute())
+        hidden_paths = git_files.paths_below(root, self._hidden)
+        super().__init__(Store(store.absolute(), root, git), hidden_paths)
+        with disk_errors(f"put the workspace {root} back where it was: it can't be opened"):
+            self._folder = self.open_folder(root)
         self._covered: tuple[str, frozenset[str]] = "", frozenset()  # a commit, and its paths
         self.files_read = 0  # by the checkpoint that is being taken
 
@@ -101,10 +95,10 @@ class Checkpoints(Reader):
         dirfd.check_root(store.root, self._folder)
         store.prepare()
         notes = self._notes(base) if base else Notes()
-        taking = Snapshot(notes, self._limits, {*held}, Import(store))
+        taking = Snapshot(notes, self.limits, {*held}, Import(store))
         store.ready_index(base)
         listed = self._list(taking, base)
-        limit = self._limits.new_files if base else self._limits.first_files
+        limit = self.limits.new_files if base else self.limits.first_files
         with contextlib.closing(self._ground()) as ground:
             names = {*taking.bounded(limit), *taking.known}
             # By folder, so that the walk stays where it is.
@@ -120,7 +114,7 @@ class Checkpoints(Reader):
         new, new_notes = base, taking.noted(is_first=not base)
         commits = partial(taking.stream.commits, base, [taking.changes], new_notes.encoded())
         is_new = bool(taking.changes) or new_notes != notes or not base
-        recent = taking.recent if taking.stale_bytes > self._limits.stale_bytes else None
+        recent = taking.recent if taking.stale_bytes > self.limits.stale_bytes else None
         if is_new or recent is not None:
             new = store.write_index(base, commits if is_new else lambda: [base], taking.changes, recent)
         if not any(state and state.is_link for state in taking.changes.values()):
@@ -196,7 +190,7 @@ class Checkpoints(Reader):
     def keep(self, commit: str, path: str, old: bytes, new: bytes, mode: int) -> KeptEdit | None:
         """Keep both contents of an edit, so that `follow` can make checkpoints of it; None if it is odd."""
         mode = stat.S_IFREG | mode & 0o6777
-        is_small = max(len(old), len(new)) <= self._limits.file_bytes
+        is_small = max(len(old), len(new)) <= self.limits.file_bytes
         if not is_small or mode not in self._notes(commit).usual:
             return None
         return KeptEdit(path, self._store.keep(old), self._store.keep(new), mode)
@@ -241,7 +235,7 @@ class Checkpoints(Reader):
         with contextlib.closing(self._ground()) as ground:
             for change, data in itertools.chain(((each, b"") for each in made), additions):
                 try:
-                    ground.restore(change, data, self._limits.held_bytes)
+                    ground.restore(change, data, self.limits.held_bytes)
                 except (OSError, OperationError) as fault:
                     left.append(LeftOut(change.path, _obstacle(fault)))
         for path in {change.path for change in made}.difference(each.path for each in left):
@@ -265,7 +259,7 @@ class Checkpoints(Reader):
             for path in paths:
                 found[path] = State("", 0)
                 with contextlib.suppress(OSError, OperationError):
-                    look = ground.look(path, self._limits.held_bytes)
+                    look = ground.look(path, self.limits.held_bytes)
                     found[path] = look.state if look else None
         return found
 

@@ -35,7 +35,7 @@ _STRANGERS, _HEAD_BYTES = 64, 256
 _LOOK_EVERY_S = 0.05
 # The server ends this soon, whatever the methods do: the end of the process ends them.
 _STOP_PATIENCE_S = 1.5
-# One write to a pipe of at most 4096 bytes is atomic (Linux); the number of lost lines goes before.
+# One write to a pipe of at most 4096 bytes is atomic (Linux); that lines were lost goes before.
 _LOG_BYTES, _LOG_EVERY_S = 4000, 0.05
 _SHOWN_CHARACTERS = 2000
 # Firecracker's hypervisor sends the first to a guest before the host's first byte. A port of this machine is
@@ -421,13 +421,13 @@ def _shown(data: bytes | bytearray) -> str:
 
 
 class HandleLog:
-    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take.
+    """Write lines to a handle, such as standard error, without blocking; say where it lost some.
 
     A system call for each line would cost a quarter of a ping, so lines are collected for a moment.
     """
 
     def __init__(self, handle: int) -> None:
-        self._handle, self._held, self._count, self._lost = handle, b"", 0, 0
+        self._handle, self._held, self._lost = handle, b"", b""
         self._writing = threading.Thread()
 
     def __call__(self, line: str, *values: object) -> None:
@@ -437,21 +437,19 @@ class HandleLog:
         if not self._held:
             asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.flush)
         self._held += data[: _LOG_BYTES - 1] + b"\n"
-        self._count += 1
 
     def flush(self) -> None:
         """Write what was collected; in a thread on Windows, where nothing tells that a write would wait."""
-        data = b"%d log lines were lost\n" % self._lost if self._lost else b""
-        data, self._held = data + self._held, b""
-        self._lost, self._count = self._lost + self._count, 0
-        if sys.platform == "win32" and self._lost and not self._writing.is_alive():
+        data, self._held = self._lost + self._held, b""
+        self._lost = b"log lines were lost\n" if data else b""
+        if sys.platform == "win32" and data and not self._writing.is_alive():
             self._writing = threading.Thread(target=self._write, args=(data,), daemon=True)
             self._writing.start()
             self._writing.join(_LOG_EVERY_S)
-        elif self._lost and _polled(self._handle, "POLLOUT"):
+        elif data and _polled(self._handle, "POLLOUT"):
             self._write(data)
 
     def _write(self, data: bytes) -> None:
-        self._lost = 0
+        self._lost = b""
         with contextlib.suppress(OSError):
             os.write(self._handle, data)

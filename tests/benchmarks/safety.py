@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import OperationRequest, bare_context
 from codingagent.agent.executor import Executor
-from codingagent.checkpoints.store import Checkpoints, Site
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
 from codingagent.model.session_fold import fold
@@ -175,8 +175,7 @@ def checkpoints(files: int = 100_000) -> Iterator[Figure]:
         own = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
         subprocess.run([program, "init", "-q", work], env=own, check=True)
         subprocess.run([program, "-C", work, "add", "-A"], env=own, check=True)
-        site = Site(work, ())
-        kept = Checkpoints(root / "store", site, Git(program, run_tool))
+        kept = Checkpoints(root / "store", work, (), Git(program, run_tool))
         with contextlib.closing(kept):
             kept.take()
             rounds = iter(range(10_000))

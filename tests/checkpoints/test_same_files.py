@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints.history import is_of_git
 from codingagent.checkpoints.repository import real
-from codingagent.checkpoints.store import Checkpoints, Site
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.git_files import Git
@@ -88,7 +88,7 @@ def test_the_request_and_the_checkpoint_name_the_same_files(
             tree.git("--literal-pathspecs", "add", "-f", "--", paths[number], at=root)
     git = Git(GIT, run_tool, tree.variables)
     with tempfile.TemporaryDirectory() as store:
-        checkpoints = Checkpoints(Path(store) / "s", Site(root, ()), git)
+        checkpoints = Checkpoints(Path(store) / "s", root, (), git)
         try:
             first = covered(tree, Path(store) / "s", root, checkpoints)
             assert set(tree.ours(root)) == first
@@ -112,8 +112,7 @@ def test_a_deep_tree_costs_what_its_depth_does(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     for folder in (deep, *list(deep.parents)[:199]):
         (folder / "f").write_text("x")
-    site = Site(root.resolve(), ())
-    checkpoints = Checkpoints(tmp_path / "s", site, Git(GIT, run_tool))
+    checkpoints = Checkpoints(tmp_path / "s", root.resolve(), (), Git(GIT, run_tool))
     try:
         assert calls_of(Folder.open, checkpoints.take) < 5 * 200
     finally:

@@ -10,7 +10,7 @@ import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from codingagent.checkpoints.compare import Notes, Reader
 from codingagent.checkpoints.history import Checkpoint, LeftOut, State
 from codingagent.checkpoints.repository import Store, stored
-from codingagent.checkpoints.store import Checkpoints, Limits, Site
+from codingagent.checkpoints.store import Checkpoints, Limits
 from codingagent.errors import WorkError
 from codingagent.process.runner import run_tool
-from codingagent.workspace.dirfd import Folder, open_root, temporary_name
+from codingagent.workspace.dirfd import temporary_name
 from codingagent.workspace.git_files import Git
 from tests.helpers import (
     can_swap,
@@ -63,7 +63,7 @@ class Yard:
     outside: Path
     store: Path
     checkpoints: Checkpoints
-    open_folder: Callable[[Path], Folder]
+    kind: type[Checkpoints]
 
     def write(self, path: str, data: bytes | str, mode: int = 0o644) -> Path:
         file = self.root / path
@@ -96,12 +96,16 @@ class Yard:
     def again(self, hidden: tuple[Path, ...] = (), limits: Limits | None = None) -> None:
         """Opens the checkpoints anew, as the next start of the program does."""
         self.checkpoints.close()
-        site = Site(self.root, hidden, self.open_folder)
         assert GIT is not None
-        self.checkpoints = Checkpoints(self.store, site, Git(GIT, run_tool), limits)
+        self.checkpoints = self.kind(self.store, self.root, hidden, Git(GIT, run_tool))
+        self.checkpoints.limits = limits or Limits()
 
 
-@pytest.fixture(name="yard", params=[open_root, open_by_name], ids=["handles", "names"])
+class ByName(Checkpoints):
+    open_folder = staticmethod(open_by_name)
+
+
+@pytest.fixture(name="yard", params=[Checkpoints, ByName], ids=["handles", "names"])
 def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     """A workspace; after each test what is outside is unchanged and nothing is left over."""
     root, outside = tmp_path / "ws", tmp_path / "out"
@@ -109,9 +113,8 @@ def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         folder.mkdir()
     (outside / "secret").write_bytes(SECRET)
     handles = descriptors()
-    site = Site(root, (), request.param)
     store = tmp_path / "store"
-    checkpoints = Checkpoints(store, site, Git(GIT or "", run_tool))
+    checkpoints = request.param(store, root, (), Git(GIT or "", run_tool))
     yard = Yard(root, outside, store, checkpoints, request.param)
     yield yard
     yard.checkpoints.close()
@@ -379,7 +382,7 @@ def test_very_many_folders_deep(yard: Yard, depth: int) -> None:
     """A deep path is slow at worst; without handles each step walks all names again."""
     yard.write("a", "a")
     old = yard.take()
-    count = depth // 7 if yard.open_folder == open_by_name else depth
+    count = depth // 7 if yard.kind is ByName else depth
     path = "/".join(["d"] * count)
     for length in range(1, 2 * count, 2):
         (yard.root / path[:length]).mkdir()
@@ -981,11 +984,11 @@ def test_many_large_files_are_put_back(yard: Yard) -> None:
 _RESTORER = """
 import os, sys
 from pathlib import Path
-from codingagent.checkpoints.store import Checkpoints, Site
+from codingagent.checkpoints.store import Checkpoints
 from codingagent.workspace.git_files import Git
 from codingagent.process.runner import run_tool
 git, store, root, act, *ids = sys.argv[1:]
-checkpoints = Checkpoints(Path(store), Site(Path(root), ()), Git(git, run_tool))
+checkpoints = Checkpoints(Path(store), Path(root), (), Git(git, run_tool))
 print("ready", flush=True)
 if act == "restore":
     old, now = ids
@@ -1043,9 +1046,8 @@ def test_swapped_folders_never_lead_outside(tmp_path: Path) -> None:
         folder.mkdir()
     if not can_swap(tmp_path):
         pytest.skip("this disk can't exchange two names")
-    site = Site(root, ())
-    checkpoints = Checkpoints(tmp_path / "store", site, Git(GIT or "", run_tool))
-    yard = Yard(root, outside, tmp_path / "store", checkpoints, open_root)
+    checkpoints = Checkpoints(tmp_path / "store", root, (), Git(GIT or "", run_tool))
+    yard = Yard(root, outside, tmp_path / "store", checkpoints, Checkpoints)
     with contextlib.closing(checkpoints):
         for name in ("a", "b"):
             (root / "d" / name).write_bytes(b"inside")
@@ -1258,8 +1260,7 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, fil
         limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh", *argv]
         return run_tool(limited if is_full else argv, {"PATH": os.environ["PATH"], **variables}, data)
 
-    site = Site(root, ())
-    with contextlib.closing(Checkpoints(tmp_path / "store", site, Git(GIT or "", run))) as checkpoints:
+    with contextlib.closing(Checkpoints(tmp_path / "store", root, (), Git(GIT or "", run))) as checkpoints:
         (root / "a").write_text("one")
         old = checkpoints.take().id
         before = {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")}
@@ -1323,7 +1324,7 @@ def test_a_workspace_that_was_replaced_is_said(yard: Yard) -> None:
     yard.take()
     moved = yard.root.rename(yard.root.parent / "moved")
     yard.root.mkdir()
-    if yard.open_folder is open_root:
+    if yard.kind is Checkpoints:
         with pytest.raises(WorkError, match="was moved or replaced"):
             yard.checkpoints.take()
     yard.root.rmdir()
@@ -1332,10 +1333,9 @@ def test_a_workspace_that_was_replaced_is_said(yard: Yard) -> None:
 
 def test_a_workspace_that_can_not_be_opened_is_said(yard: Yard) -> None:
     """One that goes in this instant."""
-    site = Site(yard.root / "gone", (), yard.open_folder)
-    if yard.open_folder is open_root:
+    if yard.kind is Checkpoints:
         with pytest.raises(WorkError, match=r"^put .*gone back where it was: it can't be opened: "):
-            Checkpoints(yard.store, site, Git(GIT or "", run_tool))
+            Checkpoints(yard.store, yard.root / "gone", (), Git(GIT or "", run_tool))
 
 
 # --- the diff --------------------------------------------------------------------------------------
@@ -1399,9 +1399,8 @@ def test_there_and_back_again(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "ws")
         root.mkdir()
-        site = Site(root, ())
-        checkpoints = Checkpoints(Path(folder, "store"), site, Git(GIT or "", run_tool))
-        yard = Yard(root, root, Path(folder, "store"), checkpoints, open_root)
+        checkpoints = Checkpoints(Path(folder, "store"), root, (), Git(GIT or "", run_tool))
+        yard = Yard(root, root, Path(folder, "store"), checkpoints, Checkpoints)
         with contextlib.closing(checkpoints):
             lay(root, first)
             old, was = yard.take(), tree(root)

@@ -626,10 +626,9 @@ def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
         written = os.read(ours, 2**20)
         log("after")
         log.flush()
-        lost = 2000 - written.count(b"\n")
-        assert lost > 0
+        assert written.count(b"\n") < 2000
         said = os.read(ours, 2**20).decode()
-        assert said.startswith(f"{lost - said.count('x' * 100)} log lines were lost\n")
+        assert said.startswith("log lines were lost\n")
         assert said.endswith("x\nafter\n")
         os.close(ours)
         for line in ("nobody is there", "nor is this"):
