@@ -7,12 +7,12 @@ search belongs is decided in `find`; it must fit one place only.
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_rules, diff_apply, edit_markers, match, nearest, syntax_check
+from codingagent.editing import body_rules, diff_apply, edit_markers, match, nearest
 from codingagent.editing.characters import ReplacedLines
 from codingagent.editing.file_lines import FileLines, split
 from codingagent.errors import OperationError
@@ -160,7 +160,7 @@ def apply(
                 label = f"lines {part.start_line}-{part.end_line}"
                 below = part.end_line < lowest and shown is None
                 place = _place_of(part, lines.lines, () if below else moving, shown)
-                meant, told = _meant(part, place, lines.lines, "" if several else path, moved)
+                meant, told = _meant(part, place, lines.lines, moved)
                 found = _by_number(meant, lines.lines, arrival, path)
                 notes, moved = notes + [told] * bool(told), moved + bool(told)
             else:
@@ -341,14 +341,11 @@ def _place_of(
     return start, end
 
 
-def _meant(
-    change: LineRange, place: Span | None, now: Sequence[str], path: str, others: int = 0
-) -> tuple[LineRange, str]:
+def _meant(change: LineRange, place: Span | None, now: Sequence[str], others: int) -> tuple[LineRange, str]:
     """Return an edit with the numbers of the lines that it means now, and a note if they had moved.
 
-    `place` is where the lines are that the chat was shown, `now` all of the file. With a path, what it would
-    be for a parser counts too. OperationError if its new lines do not show which of two places is meant, or
-    too many `others` of the same change have moved.
+    `place` is where the lines are that the chat was shown, `now` all of the file. OperationError if its new
+    lines do not show which of two places is meant, or too many `others` of the same change have moved.
     """
     start, end = change.start_line - 1, change.end_line
     if place == (start, end):
@@ -357,33 +354,25 @@ def _meant(
         fact = f"more than {_OTHERS} edits count lines that others have moved"
         raise OperationError(fact, advice="; send them from the bottom of the file up")
     spans = [each for each in ((start, end), place) if each is not None and each[1] <= len(now)]
-    best = _best({each: _fit(change, now, each, path) for each in spans}, is_sure=place is not None)
-    if best is None and spans:
+    if not spans:
+        return change, ""
+    found = sorted(((_likeness(change, now, each), each) for each in spans), reverse=True)
+    (most, best), (less, _) = (*found, (0, spans[0]))[:2]
+    is_only = place is not None and len(spans) == 1
+    if not is_only and (most < _LIKE or most - less < _LIKER):
         raise OperationError(
             f"its lines have moved meanwhile: {_named(start, end)} may be two places",
             nearest.around([*now], sorted((first + 1, last) for first, last in spans)),
             advice="; send this edit again, with SEARCH/REPLACE or with the numbers of now",
         )
-    if best is None or best == (start, end):
-        return change, _MOVED.format(_named(start, end), "it is now") if spans else ""
+    if best == (start, end):
+        return change, _MOVED.format(_named(start, end), "it is now")
     moved = replace(change, start_line=best[0] + 1, end_line=best[1])
     return moved, _MOVED.format(_named(start, end), f"{_named(*best)} of now")
 
 
 def _named(start: int, end: int) -> str:
     return f"line {end}" if end - start == 1 else f"lines {start + 1}-{end}"
-
-
-def _best(fits: Mapping[Span, tuple[bool, float]], *, is_sure: bool) -> Span | None:
-    """Return the place that is meant; None if that is not certain. `is_sure`: one alone is meant."""
-    if len(fits) == 1 and is_sure:
-        return next(iter(fits))
-    ranked = sorted(fits, key=lambda place: fits[place][1], reverse=True)
-    whole = [place for place in ranked if fits[place][0]]
-    likeness = [fits[place][1] for place in ranked] + [0.0]
-    if likeness[0] >= _LIKE and likeness[0] - likeness[1] >= _LIKER:
-        return ranked[0] if ranked[0] in whole or not whole else None
-    return whole[0] if len(whole) == 1 < len(fits) else None
 
 
 def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Span | None:
@@ -402,24 +391,23 @@ def _moved(shown: Sequence[str], now: Sequence[str], start: int, end: int) -> Sp
     return (start + before, end + before) if before == after else None
 
 
-def _fit(change: LineRange, now: Sequence[str], place: Span, path: str) -> tuple[bool, float]:
-    """Return whether the file can be parsed with new lines in a place, and how like those there they are."""
+def _likeness(change: LineRange, now: Sequence[str], place: Span) -> float:
+    """Return how like the lines in a place new ones are."""
     new, (start, end) = split(change.text), place
-    is_whole = not path or syntax_check.parses(path, joined([*now[:start], *new, *now[end:]])) is not False
     old = [line.strip() for line in now[start:end] if line.strip()]
     bare = [line.strip() for line in new]
     if new and (
         (bare[0] and new[:1] == now[max(start - 1, 0) : start])
         or (bare[-1] and new[-1:] == now[end : end + 1])
     ):
-        return is_whole, 0  # the file would have that line twice
+        return 0  # the file would have that line twice
     shared = sum(line in bare for line in old if len(line) > _TELLING)
     # What is new stands most often behind what was there.
     was, *both = ("\n".join(lines)[:_COMPARED_CHARACTERS] for lines in (old, bare, bare[: len(old)]))
     ratio = (
         max(difflib.SequenceMatcher(None, was, each, autojunk=False).ratio() for each in both) if was else 0
     )
-    return is_whole, 1 if 2 * shared >= len(old) > 0 else ratio
+    return 1 if 2 * shared >= len(old) > 0 else ratio
 
 
 # --- substitutions ----------------------------------------------------------------------------------

@@ -88,17 +88,12 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
         return False
     if has_label(case.lines) and not has_label(old):
         return True
+    is_program, ground = file_kinds.is_program(case.path), case.ground
     if case.is_whole:
-        if file_kinds.is_program(case.path):
-            return True
         words = [line for line in bare if line.strip()]
-        return bool(words and old) and (words[0] == old[0] or words[-1] == old[-1])
-    if not file_kinds.is_program(case.path):
-        return False
-    parses = case.ground.parses_with(case.lines)
-    if parses is not None:
-        return not parses
-    return case.ground.start not in case.ground.text_among(case.lines)
+        return is_program or bool(words and old and (words[0] == old[0] or words[-1] == old[-1]))
+    parses = ground.parses_with(case.lines) if is_program else True
+    return ground.start not in ground.text_among(case.lines) if parses is None else not parses
 
 
 # As requests show the lines of a file; as a code box does, with a mark or glued to its lines.
