@@ -25,8 +25,6 @@ from codingagent.storage import homes, own_prompts
 from codingagent.workspace import dirfd, programs, real_paths
 
 app = typer.Typer()
-# Placeholder for the session's id in the demo's answers.
-_RECORDED_SESSION = "00000000"
 
 
 @app.command(epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new")
@@ -261,7 +259,7 @@ def _save_next(
             "the last recorded answer was not accepted: its tests can't run on this machine (see above);"
             " `codingagent doctor` shows what is missing"
         )
-    text = reply.read_text("utf-8").replace(_RECORDED_SESSION, session_id)
+    text = reply.read_text("utf-8").replace("00000000", session_id)  # recorded in its place
     if os.name == "nt":
         text = text.replace("python3 ", "python ")
     screen.remark(f"(saving the recorded answer {reply.stem} in the inbox)")

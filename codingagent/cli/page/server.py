@@ -277,7 +277,7 @@ class Page:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
         query, in_thread = request.query_params, run_in_threadpool
-        session = await in_thread(self._stories[session_id].state, home, session_id)
+        session = await in_thread(self._stories[session_id].read_on, home, session_id)
         if digest := query.get("reviewed"):
             _, data, _ = self._reviewed.get(session_id, (0, b"", ""))
             if observations.digest_of(data) != digest:
@@ -313,7 +313,7 @@ class Page:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
         in_thread = run_in_threadpool
-        session = await in_thread(self._stories[session_id].state, home, session_id)
+        session = await in_thread(self._stories[session_id].read_on, home, session_id)
         data = await in_thread(self._given_in, session, request.query_params, await request.body())
         await run_in_threadpool(queries.refuse_other, data, session)
         with queries.answer_file(data) as path:
@@ -335,7 +335,7 @@ class Page:
         home, session_id = self._named(request)
         form, worker = await _form(request), self._worker(session_id)
         action = request.path_params["action"]
-        session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
+        session = await run_in_threadpool(self._stories[session_id].read_on, home, session_id)
         is_in_turn = not (session.is_awaiting_answer or session.is_complete)
         match action:
             case "stop":
@@ -408,7 +408,7 @@ class Page:
     async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
         """Wait until an answer is in the journal, or can't be taken."""
         while worker.is_running:
-            session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
+            session = await run_in_threadpool(self._stories[session_id].read_on, home, session_id)
             if session.sequence != sequence or not session.is_awaiting_answer:
                 return
             await asyncio.sleep(_GATHER_S)

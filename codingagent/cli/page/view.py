@@ -118,44 +118,41 @@ class Story:
     """What the journal of a session told so far; a view reads on from there."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.session: Session | None = None
         self.records: list[entries.Record] = []
         self.turns: list[Turn] = []
         self._end, self._stamp = 0, list[int]()
 
-    def state(self, home: Home, session_id: str) -> Session:
-        with self.lock:
-            return self.read_on(home, session_id)
-
     def read_on(self, home: Home, session_id: str) -> Session:
-        """Take in what is new of a session, and return its state; the lock is held."""
-        path = home.sessions.journal_path(session_id)
-        about, before = path.stat(), self.session
-        vault = [path.with_name(name) for name in ("vault.json", "secrets.json")]
-        stamp = [about.st_ino, *(each.exists() and each.stat().st_mtime_ns for each in vault)]
-        # What became a secret since is hidden in all that was told before.
-        if stamp != self._stamp or about.st_size < self._end:
-            self.records, self.turns, self._end, before = [], [Turn(0, "", [])], 0, None
-        records, end = home.sessions.read_on(session_id, self._end)
-        session = before
-        secrecy = secrecy_of(home.sessions.folder, session) if session else None
-        for record, session in session_fold.states(records, before):
-            self.records.append(record)
-            if isinstance(record, entries.AnswerTaken):
-                self.turns.append(Turn(record.sequence, record.at, []))
-            if isinstance(record, _LEFT_OUT):
-                continue
-            secrecy = secrecy or secrecy_of(home.sessions.folder, session)
-            shown = lines_of(*secrecy.record(record, session), home.mailbox, LOOK)
-            told = [*laid_out(shown, LOOK)]
-            self.turns[-1].lines += told[:_RECORD_LINES]
-            self.turns[-1].lines += [[(each, "dim")] for each in _left_out(told)]
-            if isinstance(record, entries.TurnEnded):
-                self.turns[-1].changed = secrecy.hide_all(record.changed)
-        assert session is not None, "a session that is listed began"
-        self.session, self._end, self._stamp = session, end, stamp
-        return session
+        """Take in what is new of a session, and return its state."""
+        with self.lock:
+            path = home.sessions.journal_path(session_id)
+            about, before = path.stat(), self.session
+            vault = [path.with_name(name) for name in ("vault.json", "secrets.json")]
+            stamp = [about.st_ino, *(each.exists() and each.stat().st_mtime_ns for each in vault)]
+            # What became a secret since is hidden in all that was told before.
+            if stamp != self._stamp or about.st_size < self._end:
+                self.records, self.turns, self._end, before = [], [Turn(0, "", [])], 0, None
+            records, end = home.sessions.read_on(session_id, self._end)
+            session = before
+            secrecy = secrecy_of(home.sessions.folder, session) if session else None
+            for record, session in session_fold.states(records, before):
+                self.records.append(record)
+                if isinstance(record, entries.AnswerTaken):
+                    self.turns.append(Turn(record.sequence, record.at, []))
+                if isinstance(record, _LEFT_OUT):
+                    continue
+                secrecy = secrecy or secrecy_of(home.sessions.folder, session)
+                shown = lines_of(*secrecy.record(record, session), home.mailbox, LOOK)
+                told = [*laid_out(shown, LOOK)]
+                self.turns[-1].lines += told[:_RECORD_LINES]
+                self.turns[-1].lines += [[(each, "dim")] for each in _left_out(told)]
+                if isinstance(record, entries.TurnEnded):
+                    self.turns[-1].changed = secrecy.hide_all(record.changed)
+            assert session is not None, "a session that is listed began"
+            self.session, self._end, self._stamp = session, end, stamp
+            return session
 
 
 class SessionView:
