@@ -11,7 +11,7 @@ import stat
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -184,11 +184,25 @@ if sys.platform != "win32":
                 f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
                 " name it from another folder"
             )
-        with disk_errors(f"{path} can't be listened on", UsageError):
-            _make_way(path)
-        listening = socket.socket(socket.AF_UNIX)
-        _bind(listening, path, endpoint)
-        return Listener(listening, endpoint)
+        with _locked(os.path.dirname(os.path.abspath(path))):
+            with disk_errors(f"{path} can't be listened on", UsageError):
+                _make_way(path)
+            listening = socket.socket(socket.AF_UNIX)
+            _bind(listening, path, endpoint)
+            return Listener(listening, endpoint)
+
+    @contextlib.contextmanager
+    def _locked(folder: str) -> Iterator[None]:
+        """Lock a folder against another starting server, which would take the new socket for a stale one."""
+        import fcntl
+
+        with disk_errors(f"{folder} can't hold a socket", UsageError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def _make_way(path: str) -> None:
         """Remove a socket that nothing listens on; refuse to replace anything else."""

@@ -30,6 +30,7 @@ from tests.serving import (
     World,
     all_of,
     ask,
+    beside,
     connected,
     mode_of,
     request,
@@ -553,13 +554,31 @@ def test_only_our_own_socket_is_removed(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("x" * 200, "too long for a socket: .* at most 107"),
-        ("no/s", "socket .*no/s can't be listened on: No such file or directory"),
+        ("no/s", "no can't hold a socket: No such file or directory"),
         ("nul\0", "is not a path for a socket"),
     ],
 )
 def test_a_path_that_can_be_no_socket_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         listen(UnixSocket(f"{tmp_path}/{name}"))
+
+
+def test_two_servers_that_start_at_once_do_not_both_listen(tmp_path: Path) -> None:
+    """Each could take the other's new socket for a stale one."""
+    path = tmp_path / "s"
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+        made = []
+
+        def start() -> None:
+            with contextlib.suppress(UsageError):
+                made.append(listen(UnixSocket(str(path))))  # noqa: B023  # over within this turn
+
+        with beside(start), beside(start):
+            pass
+        assert len(made) == 1
+        made[0].close()
 
 
 # --- ports -----------------------------------------------------------------------------------------
