@@ -45,9 +45,10 @@ def test_the_better_of_two_answers_in_firefox(project: Path, tmp_path: Path) -> 
         tab.fill("//input[@id='chats']", "2")
         tab.press("Write the first request")
         tab.until_shown("Send request 1")
-        for text in ("one", "two"):
+        for number, text in enumerate(("one", "two"), 1):
             body = f'[CREATE_FILE path="a.txt"]\n{text}\n[/CREATE_FILE]'
             tab.run(DROP, f"{text}.txt", answer(found, 1, body))
+            tab.until(f"document.querySelector('#candidate-{number}')")
         tab.click("//summary[contains(., 'From 1 to 2')]")
         tab.until("document.querySelector('#diff-try-1-2 .added')")
         assert not (project / "a.txt").exists()
