@@ -40,8 +40,6 @@ from codingagent.storage.homes import Home
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
 
-# So many folders that git ignores are shown; each is a mount for every command.
-_BESIDE_MOST = 100
 # What every interpreter makes again by itself.
 _CACHE = "__pycache__"
 # What git needs in order to list the copy; commands see the repository itself, read-only.
@@ -186,14 +184,10 @@ class Trials:
             below = {each: files_below(root, each) for each in folders}
             beside = [each for each, inner in below.items() if inner is None]
             copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
-        if (root / ".git").is_dir():
-            for name in ("objects", "refs"):
-                (copy / ".git" / name).mkdir(parents=True)
-        if left_out := beside[_BESIDE_MOST:]:
-            context.remark(f"commands of a candidate do not see {some(left_out, _NAMED)}: git ignores them")
-        for name in folders:  # what is mounted on must be there
+        of_git = (".git/objects", ".git/refs") if (root / ".git").is_dir() else ()
+        for name in (*folders, *of_git):  # what is mounted on must be there
             (copy / name).mkdir(parents=True, exist_ok=True)
-        for name, paths in (("beside", beside[:_BESIDE_MOST]), ("ignored", folders)):
+        for name, paths in (("beside", beside), ("ignored", folders)):
             (made / name).write_bytes(b"\0".join(map(os.fsencode, paths)))
         context.secrecy.save()
         for path in (self._home.sessions.folder / session_id).iterdir():

@@ -11,7 +11,7 @@ import stat
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -174,35 +174,27 @@ def listen(endpoint: Listenable) -> Listener:
 
 
 if sys.platform != "win32":
+    import fcntl
 
     def _listen_on_file(endpoint: UnixSocket) -> Listener:
         path = endpoint.path
         if not path or "\0" in path:
             raise UsageError(f"{path!r} is not a path for a socket")
         if (size := len(os.fsencode(path))) > _PATH_LIMIT_BYTES:
-            raise UsageError(
-                f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
-                " name it from another folder"
-            )
-        with _locked(os.path.dirname(os.path.abspath(path))):
+            said = f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES}"
+            raise UsageError(f"{said}; name it from another folder")
+        folder = os.path.dirname(os.path.abspath(path))
+        with disk_errors(f"{folder} can't hold a socket", UsageError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, handle)
+            # Another starting server would take the new socket for a stale one.
+            fcntl.flock(handle, fcntl.LOCK_EX)
             with disk_errors(f"{path} can't be listened on", UsageError):
                 _make_way(path)
             listening = socket.socket(socket.AF_UNIX)
             _bind(listening, path, endpoint)
             return Listener(listening, endpoint)
-
-    @contextlib.contextmanager
-    def _locked(folder: str) -> Iterator[None]:
-        """Lock a folder against another starting server, which would take the new socket for a stale one."""
-        import fcntl
-
-        with disk_errors(f"{folder} can't hold a socket", UsageError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
     def _make_way(path: str) -> None:
         """Remove a socket that nothing listens on; refuse to replace anything else."""
