@@ -158,8 +158,8 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now; `story` is what earlier views have read."""
 
-    def __init__(self, home: Home, session_id: str, worker: Worker, story: Story) -> None:
-        with story.lock:
+    def __init__(self, home: Home, session_id: str, worker: Worker, story: Story | None = None) -> None:
+        with (story := story or Story()).lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
         found = steps(records)

@@ -313,6 +313,11 @@ function tick() {
 // --- clicks -------------------------------------------------------------------------------------
 
 document.addEventListener("click", async (event) => {
+  if (event.target.closest("#commit > summary")) {  // the form is there at once, and stays: this leads to it
+    event.preventDefault();
+    byId("commit").open = true;
+    byId("commit").querySelector("textarea, input, button").focus();
+  }
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.copy) copy(button);
