@@ -16,7 +16,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -123,6 +122,8 @@ class Trials:
 
     def _side_by_side(self, todo: Sequence[Tried]) -> None:
         """Execute several answers as far as it goes without the person; an interrupt ends all."""
+        from concurrent.futures import ThreadPoolExecutor, wait  # with logging: each start would pay for it
+
         runners, is_over = list[Runner](), threading.Event()
 
         def shown(*_: object) -> None:
@@ -176,14 +177,13 @@ class Trials:
         held += [path for path in left if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
-        beside = folders
-        if sys.platform == "linux":
-            from codingagent.workspace.copies import copy_files, files_below
+        assert sys.platform == "linux", "the sandbox is bubblewrap"
+        from codingagent.workspace.copies import copy_files, files_below
 
-            # What is mounted on can't be removed, as a check does with what it makes anew.
-            below = {each: files_below(root, each) for each in folders}
-            beside = [each for each, inner in below.items() if inner is None]
-            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
+        # What is mounted on can't be removed, as a check does with what it makes anew.
+        below = {each: files_below(root, each) for each in folders}
+        beside = [each for each, inner in below.items() if inner is None]
+        copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
         of_git = (".git/objects", ".git/refs") if (root / ".git").is_dir() else ()
         for name in (*folders, *of_git):  # what is mounted on must be there
             (copy / name).mkdir(parents=True, exist_ok=True)
