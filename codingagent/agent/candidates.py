@@ -177,13 +177,14 @@ class Trials:
         held += [path for path in left if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
-        assert sys.platform == "linux", "the sandbox is bubblewrap"
-        from codingagent.workspace.copies import copy_files, files_below
+        beside = folders
+        if sys.platform == "linux":
+            from codingagent.workspace.copies import copy_files, files_below
 
-        # What is mounted on can't be removed, as a check does with what it makes anew.
-        below = {each: files_below(root, each) for each in folders}
-        beside = [each for each, inner in below.items() if inner is None]
-        copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
+            # What is mounted on can't be removed, as a check does with what it makes anew.
+            below = {each: files_below(root, each) for each in folders}
+            beside = [each for each, inner in below.items() if inner is None]
+            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
         of_git = (".git/objects", ".git/refs") if (root / ".git").is_dir() else ()
         for name in (*folders, *of_git):  # what is mounted on must be there
             (copy / name).mkdir(parents=True, exist_ok=True)
@@ -212,8 +213,7 @@ class Trials:
             what = f"{some(names, _NAMED)} changed in the workspace since candidate {number} was tried"
             again = quoted_path(self._home.mailbox.processed / one.began.name)
             raise UsageError(f"{what}; try it again: codingagent try {again}")
-        own = (each.relative_to(root).as_posix() for each in own_code_in(root).kept)
-        shut = [*_folders(one, "ignored"), *own]
+        shut = _folders(one, "ignored") + [own.relative_to(root).as_posix() for own in own_code_in(root).kept]
         paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
         if bad := [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]:
             what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
