@@ -22,6 +22,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from codingagent.model.journal_entries import RefreshAsked, encode_record
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
 from tests import warm
 from tests.page.browsing import TASK, Served, answer, begin, browser, drop, paste, served
 from tests.sandboxes import needs_bwrap
@@ -763,6 +766,15 @@ def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
         expect(tree.get_by_label(name, exact=True)).to_be_visible()
     expect(tree.get_by_label("seconds1.py")).to_be_checked()
     expect(tree.get_by_label("notes.txt")).not_to_be_checked()
+    page.get_by_text("Type or paste it into a field").click()
+    page.get_by_label("The chat's whole answer").fill("typed so far")
+    with Home.at(found.home, create=False).lock.held():  # as long as nobody else writes
+        with (found.home / "sessions" / found.session_id / "journal.jsonl").open("ab") as journal:
+            journal.write(encode_record(RefreshAsked(now())))
+        expect(page.get_by_role("heading", name="At work", exact=True)).to_be_visible()
+        expect(tree.get_by_label("text.py", exact=True)).to_be_visible()
+        expect(page.get_by_label("The chat's whole answer")).to_have_value("typed so far")
+    expect(page.get_by_role("heading", name="At work", exact=True)).to_have_count(0)
     for name in ("docs/notes.txt", "durations/text.py"):
         tree.get_by_label(name.partition("/")[2], exact=True).click()
         expect(held.locator("li", has_text=name)).to_contain_text("tokens")

@@ -191,7 +191,9 @@ class SessionView:
         undone = (found[n] for step in found if step.undo is None for n in step.undoes)
         self.can_redo = self.session.undos > 0 and any(step.sequence for step in undone)
         self.question = self._question(secrecy)
-        self.request = self._request(home, records, secrecy) if self.session.is_awaiting_answer else None
+        # One that is written anew stays: what was opened, ticked or typed beside it is not lost.
+        is_there = self.session.phase in (Phase.AWAITING_ANSWER, Phase.REQUEST_DUE)
+        self.request = self._request(home, records, secrecy) if is_there else None
         waits = self.session.trials if self.request else []
         self.candidates = [(number, secrecy.hide_all(ended) if ended else None) for number, ended in waits]
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
@@ -223,6 +225,9 @@ class SessionView:
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
         short = mailbox.short_path(*name)
         is_short = session.sequence > 1 and short.exists()
+        written = next((e for e in reversed(records) if isinstance(e, entries.RequestWritten)), None)
+        if not written or written.sequence != session.sequence:
+            return None
         try:
             sent = (short if is_short else mailbox.outbox_path(*name)).read_text("utf-8")
         except OSError:
@@ -234,7 +239,6 @@ class SessionView:
             title = mark[2] or {"PROTOCOL": "Guide"}.get(mark[1], mark[1].capitalize())
             found[title] = found.get(title, 0) + tokens.estimate(sent[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
-        written = [each for each in records if isinstance(each, entries.RequestWritten)][-1]
         lines = written.egress.files if written.egress else ()
         shown = *(e.path for e in lines), *(e.path for e in written.shown), *(e.path for e in written.held)
         names = {file_list.shown_path(secrecy.hide(path)): path for path in shown}
