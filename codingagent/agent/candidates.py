@@ -77,6 +77,8 @@ class Trials:
             kept = mailbox.keep(data, session.session_id, session.sequence, f"_candidate{number}.txt")
             self._log.record(CandidateBegan(number, session.sequence, kept, digest, now()))
             self._log.sync()
+        elif name:
+            context.remark(f"{name} is candidate {number} once more: set aside")
         if name and mailbox.read(name) == data:  # else it was still being written, and is another one
             mailbox.remove(name)
         return number

@@ -116,9 +116,17 @@ class Tried(Struct, frozen=True):
 _Ended = entries.OperationEnded | entries.CheckEnded
 
 
+def trials_of(session: session_state.Session) -> dict[int, entries.CandidateEnded | None]:
+    """Return the candidates for the request that waits, and what came of each; UsageError if none waits."""
+    if not session.is_awaiting_answer:
+        raise UsageError(session_state.no_request_waits(session))
+    return dict(session.trials)
+
+
 def named(home: Home, session: session_state.Session, number: int) -> Tried:
     """Return a candidate for the request that waits; UsageError if none is."""
-    if number not in (found := dict(session.trials)):
+    found = trials_of(session)
+    if number not in found:
         have = plain_text.some([*map(str, found)], _NAMED) or "none, until `codingagent try FILE`"
         raise UsageError(f"there is no candidate {number} for the request that waits, only {have}")
     return tried(home, session, number)
@@ -126,7 +134,7 @@ def named(home: Home, session: session_state.Session, number: int) -> Tried:
 
 def difference(home: Home, session: session_state.Session, old: int, new: int) -> str:
     """Return how the files of two candidates differ, without secrets; 0: the files before both."""
-    ended = dict(session.trials)
+    ended = trials_of(session)
     first, last = ended.get(old or new), ended.get(new)
     before = first and (first.after if old else first.before)
     if not (before and last and last.after):

@@ -17,6 +17,7 @@ from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model.approval import Answer, Decision
+from codingagent.model.notices import Remark
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from tests.helpers import LiveSession, live_session, wait_until
@@ -292,6 +293,11 @@ def test_answers_from_the_inbox_are_tried_first(
     live: LiveSession, count: int, answers: tuple[str, ...], text: str
 ) -> None:
     live.conversation.requests.name_chats(count, takes_green=True)
+    if len(answers) > 1:  # the same file from two downloads is one answer, and the person hears so
+        for name in ("a.txt", "b.txt"):
+            live.drop(answers[0], name)
+            live.conversation.take(name)
+        assert Remark("b.txt is candidate 1 once more: set aside") in live.notices
     for number, answer in enumerate(answers):
         live.drop(answer, f"{number}.txt")
         live.conversation.take(f"{number}.txt")
@@ -319,6 +325,8 @@ def test_the_commands(tmp_path: Path) -> None:
         (("try", "--after", "1", str(files[0])), 0, "candidate 1: check FAILS"),
         (("try", str(files[1])), 0, "Done: all right"),
         (("try", str(files[0])), 2, "has no request that waits"),
+        (("take", "1"), 2, "has no request that waits"),
+        (("try", "--diff", "0", "1"), 2, "has no request that waits"),
         (("say", "more"), 0, "Request 2"),
         (("resume", "--once", "--chats", "0"), 0, "before one is taken: 0"),
         (("try", str(files[0])), 0, "candidate 3: check FAILS"),
