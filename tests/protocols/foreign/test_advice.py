@@ -220,7 +220,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "a part of REPLACE left out": (
         "a.py\n" + fenced(edit("a = 1\nb = 2\n", "a = 5\n# ... rest unchanged\n")),
-        "stands for text that was left out; write that text",
+        "write all lines that belong there",
         "a.py\n" + fenced(edit("a = 1\nb = 2\n", "a = 5\nb = 2\n")),
         {"a.py": "a = 5\nb = 2\n"},
     ),
