@@ -68,6 +68,29 @@ FILES = {
     "a.md": ("# A\ntext\n## B\n#tag\n1.2 / May\n=========\n- x\n\n---", ("A", "B", "1.2 / May")),
     "a.yaml": ("a:\n  b: 1\n# c\nd: 2", ("a", "d")),
     "a.toml": ("x = 1\n[a]\nb = 1", ("a",)),
+    "A.pm": (
+        "package A::B;\nuse strict;\n\n=method size\n\nIts size.\n\n=cut\n\nsub size {\n    my $x = 1;\n}\n"
+        "sub _get { 1 }\n__END__\n\n=head1 NAME\n",
+        ("A::B", "size", "size", "_get", "NAME"),
+    ),
+    "a.R": ("area <- function(x) {\n  y <- 1\n}\nkeep = function() 1\nz <- 2\n", ("area", "keep")),
+    "a.jl": (
+        "module M\nmutable struct P\n  x\nend\nfunction f!(x)\n  x\nend\ng(x) = 2x\ny = 1\nend\n",
+        ("M", "P", "f!", "g"),
+    ),
+    "a.dart": ("class A {\n  int f(int x) {\n    return x;\n  }\n}\nvoid main() {\n}\n", ("A", "main")),
+    "a.sql": (
+        "-- x\nCREATE TABLE IF NOT EXISTS a.b (\n  id int\n);\ncreate or replace function f() returns int",
+        ("a.b", "f"),
+    ),
+    "a.hs": ("module Main where\ndata T = A\nf :: Int\nf = 1\n", ("Main", "T", "f")),
+    "a.clj": ("(ns a.b)\n\n(defn f [x]\n  (def y 1))\n(defmacro m [] 1)\n", ("a.b", "f", "m")),
+    "a.ps1": ("param($x)\nfunction Get-It {\n  1\n}\n", ("Get-It",)),
+    "a.proto": ("message A {\n  int32 x = 1;\n}\nservice S {\n  rpc Do(A) returns (A);\n}\n", ("A", "S")),
+    "a.tf": ('resource "a_b" "c" {\n  x = 1\n}\nlocals {\n}\n', ('resource "a_b" "c"', "locals")),
+    "a.ml": ("let rec f x =\n  let y = 1 in\n  y\ntype t = A\nmodule M = struct\nend\n", ("f", "t", "M")),
+    "a.erl": ("-module(a).\n-record(r, {x}).\nf(X) ->\n  g(X).\n", ("a", "r", "f")),
+    "a.zig": ("const std = 1;\npub fn main() !void {\n  const x = 1;\n}\n", ("std", "main")),
     "a.unknown": ("def f():\n    pass", ()),
 }
 
