@@ -21,7 +21,7 @@ EDIT_IT = (
     " you edit them, all that you need in one answer."
 )
 # Of a gap: so many names, so long; of a line for the person: so many spans and words.
-_NAMES_SHOWN, _NAME_CHARACTERS = 4, 40
+_NAMES_SHOWN, _NAME_CHARACTERS = 8, 40
 _SPANS_SHOWN, _WORDS_SHOWN = 3, 3
 # Of a file that a failed command names.
 _AROUND_LINES = 120

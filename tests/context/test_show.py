@@ -32,13 +32,13 @@ def test_the_model_is_told_of_the_guess() -> None:
 
 
 def test_a_part_is_marked_and_a_gap_says_what_is_in_it() -> None:
-    """The lines themselves have no numbers; what is left out has, and up to four names."""
+    """The lines themselves have no numbers; what is left out has, and up to eight names."""
     text = "".join(f"def f{number}():\n    pass\n    pass\n    pass\n" for number in range(30))
     assert shown(part(9, 10, 11, 12, 120), text) == (
         "--- shop/cart.py (parts of 120 lines) ---\n"
         "… lines 1-8: f0, f1\n"
         "def f2():\n    pass\n    pass\n    pass\n"
-        "… lines 13-119: f3, f4, f5, f6, …\n"
+        "… lines 13-119: f3, f4, f5, f6, f7, f8, f9, f10, …\n"
         "    pass\n"
         "--- end shop/cart.py ---\n"
     )
