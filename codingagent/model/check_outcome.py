@@ -233,6 +233,7 @@ def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
     begins = [*(begin for begin, _, _ in parts[1:]), len(text)]
     first = text[: parts[0][0]]
     rest = "".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
+    rest = _SAYS["said again"].sub(r"\1", rest)
     # What a head has of a name: the test without its file, or the file.
     old = tuple(f" {name.partition('::')[2].replace('::', '.') or name}" for name in before)
     failures = _folded(sorted(heads, key=lambda part: f" {heads[part]}".endswith(old)), heads)

@@ -126,7 +126,8 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
         failed(f"test_{n}", "raise ConnectionError" if n % 2 else f"assert {'x' * n}") for n in range(40)
     )
     text += "=== warnings summary ===\na.py:1: DeprecationWarning\n-- Docs: https\n"
-    text += "=== short test summary info ===\nFAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n"
+    text += "=== short test summary info ===\nFAILED a.py::test_0 - x\n\n- a\n+ b\n"
+    text += "FAILED a.py::test_2 - y\n  y\n40 failed, 1 passed in 1.0s\n"
     told = brief(text * 3)
     assert len(told) < 6100
     told = brief(text)
@@ -135,7 +136,7 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     assert "… 19 more fail in the same way: test_3, test_5, test_7 and 16 more\n" in told
     assert "Warning" not in told
     assert "PASSED" not in told
-    assert told.endswith("FAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n")
+    assert told.endswith("FAILED a.py::test_0 - x\nFAILED a.py::test_2 - y\n40 failed, 1 passed in 1.0s\n")
     assert "left out" not in told
     old = brief(text, ["a.py::test_0", "a.py::test_1"])
     assert old.startswith("=== FAILURES ===\n_________ test_2 _________\n")
