@@ -388,13 +388,14 @@ class Requests:
 
     def _environment(self) -> dict[str, str]:
         settings, sandbox = self.context.settings, self.context.sandbox
-        limits = memory.in_words(memory.limit_bytes(settings.command_memory))
         within = f"{settings.command_timeout} seconds, unless timeout is set"
+        most = memory.in_words(memory.limit_bytes(settings.command_memory))
+        largest = f"files of {memory.FILE_LIMIT_BYTES >> 30} GiB" * (os.name != "nt")
         return {
             "System": f"{platform.system()} ({platform.machine()})",
             "Shell": "cmd.exe" if os.name == "nt" else "/bin/sh",
             "Programs found": ", ".join(filter(None, map(as_found, _PROGRAMS))) or "none of the usual ones",
-            "Limits per command": f"{within}; {limits}" if limits else within,
+            "Limits per command": "; ".join(filter(None, (within, most, largest))),
             "Sandbox": sandbox.description,
             "Network": sandbox.network,
             "Check": self._hide(settings.check),

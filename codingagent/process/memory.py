@@ -18,6 +18,7 @@ _SHARE = 3 / 4
 _MIB = 2**20
 # More processes than this are a fork bomb, which must not take the machine down.
 PROCESS_LIMIT = 1000
+FILE_LIMIT_BYTES = 2 * 2**30
 _SCORE, ENDED_FIRST = "/proc/self/oom_score_adj", "1000"
 
 

@@ -47,8 +47,6 @@ _KILL_PATIENCE_S = 5.0
 # How often the guard measures the command: at most a fifth of its own time.
 _LOOK_EVERY_S = 0.05
 _REST = 4
-# A core dump would be in the workspace, and an endless file would fill the disk.
-_FILE_LIMIT_BYTES = 2 * 2**30
 _OPEN_FILES_LIMIT = 4096
 # More than come with any command.
 _MOST_HANDLES = 8
@@ -220,8 +218,9 @@ def _start(order: "dict[str, Any]", handles: tuple[int, ...], status: int, gate:
     # A number is an index into the handles that came along.
     words = [str(more[word]) if isinstance(word, int) else word for word in order["argv"]]
     os.fchdir(folder)
+    # A core dump would be in the workspace, and an endless file would fill the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
+    _limit(resource.RLIMIT_FSIZE, memory.FILE_LIMIT_BYTES)
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
     score = memory.put_score(memory.ENDED_FIRST)
     pid = os.posix_spawn(

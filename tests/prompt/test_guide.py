@@ -52,7 +52,7 @@ def test_each_command_is_described_with_its_example_and_attributes(command: TagC
 @each_row(
     "sentence",
     [
-        "Paths are relative to the workspace root, with /;",
+        "Paths count from the workspace root, with /;",
         "A program executes your operations in order",
         'first line is [REPLY session="…" sequence="…"]',
         "the last is [END].",
