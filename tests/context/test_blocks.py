@@ -69,8 +69,7 @@ FILES = {
     "a.yaml": ("a:\n  b: 1\n# c\nd: 2", ("a", "d")),
     "a.toml": ("x = 1\n[a]\nb = 1", ("a",)),
     "A.pm": (
-        "package A::B;\nuse strict;\n\n=method size\n\nIts size.\n\n=cut\n\nsub size {\n    my $x = 1;\n}\n"
-        "sub _get { 1 }\n__END__\n\n=head1 NAME\n",
+        "package A::B;\n\n=method size\n\n=cut\n\nsub size {\n  1;\n}\nsub _get { 1 }\n\n=head1 NAME\n",
         ("A::B", "size", "size", "_get", "NAME"),
     ),
     "a.R": ("area <- function(x) {\n  y <- 1\n}\nkeep = function() 1\nz <- 2\n", ("area", "keep")),
