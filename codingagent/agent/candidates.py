@@ -113,7 +113,7 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy = one.home.root / "workspace"
+        copy = (one.home.root / "workspace").resolve()
         place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
@@ -176,7 +176,8 @@ class Trials:
         found = store.take()
         left = [each.path for each in found.left_out]
         held = [path for path in store.covered(found.id) if not is_of_git(path)]
-        held += [path for path in left if not path.endswith("/")]
+        nested = [f"{each}.git" for each in found.listed.repositories] if found.listed else []
+        held += [path for path in (*left, *nested) if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
         beside = folders
@@ -187,7 +188,8 @@ class Trials:
             below = {each: files_below(root, each) for each in folders}
             beside = [each for each, inner in below.items() if inner is None]
             copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
-        of_git = (".git/objects", ".git/refs") if (root / ".git").is_dir() else ()
+        of_git = [".git/objects", ".git/refs"] if (root / ".git").is_dir() else []
+        of_git += [path for path in nested if (root / path).is_dir()]
         for name in (*folders, *of_git):  # what is mounted on must be there
             (copy / name).mkdir(parents=True, exist_ok=True)
         for name, paths in (("beside", beside), ("ignored", folders)):

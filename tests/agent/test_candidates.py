@@ -34,6 +34,7 @@ from tests.killing import (
 )
 from tests.sandboxes import needs_bwrap
 from tests.warm import start_command
+from tests.workspace.test_git_history import git
 
 pytestmark = [pytest.mark.usefixtures("plain"), pytest.mark.with_git]
 
@@ -398,3 +399,29 @@ def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: Liv
     assert workspace.joinpath("many/59.txt").exists()
     assert live.home.sessions.load(live.session_id).sequence == 2
     no_halves(live.home.root)
+
+
+def test_the_files_of_a_submodule_and_of_a_nested_repository_are_as_others(
+    tmp_path: Path, live: LiveSession
+) -> None:
+    """Nobody is asked about a `.git` that no command changed; a home may be named by a link."""
+    places = [live.workspace / name for name in ("by_file", "by_folder", "nested")]
+    for place in (live.workspace, *places):
+        place.mkdir(exist_ok=True)
+        apart = ["--separate-git-dir", str(tmp_path / "own.git")] if place == places[0] else []
+        git(place, "init", "-q", *apart)
+        (place / "sum.txt").write_text("0\n", "utf-8")
+        git(place, "add", "sum.txt")
+        git(place, "commit", "-qm", "first")
+    git(live.workspace, "-c", "advice.addEmbeddedRepo=false", "add", "by_file", "by_folder")
+    live.work.close()
+    (link := tmp_path / "link").symlink_to(live.home.root)
+    answer = tmp_path / "answer.txt"
+    changed = "".join(create(f"{place.name}/sum.txt", "1") for place in places)
+    made = " ".join(f"{place.name}/made" for place in places)
+    answer.write_text(changed + command(f"touch {made}") + create("sum.txt", "3"), "utf-8")
+    for words in (("try", str(answer)), ("take", "1")):
+        found = command_line_here(link, *words)
+        assert (found[0], found[2]) == (0, ""), found
+    assert [(place / "sum.txt").read_text("utf-8") for place in places] == ["1\n"] * 3
+    assert all((place / "made").exists() for place in places)
