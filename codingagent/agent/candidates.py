@@ -1,7 +1,8 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
     sessions/ID/candidates/N/
-        home/workspace/     the copy, seen by commands under the workspace's own path
+        home/workspace/     the copy, seen by commands under the workspace's own path; if that is in a folder
+                            of its repository, the copy is so, too
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores
 
@@ -36,6 +37,7 @@ from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.workspace.git_files import repository_of
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
 
@@ -43,6 +45,7 @@ from codingagent.workspace.programs import quoted_path
 _CACHE = "__pycache__"
 # What git needs in order to list the copy; commands see the repository itself, read-only.
 _OF_GIT = (".git", ".git/HEAD", ".git/config", ".git/index", ".git/info/exclude")
+_IN_GIT, _RULES = (".git/objects", ".git/refs"), (".gitignore", ".gitattributes")
 _NAMED = 5
 _LOOK_EVERY_S = 0.1
 
@@ -113,7 +116,7 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy = (one.home.root / "workspace").resolve()
+        copy = (one.home.root / "workspace").resolve().joinpath(*_folders(one, "above"))
         place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
@@ -170,7 +173,10 @@ class Trials:
         store, root = context.checkpointer.lazy_store.needed(), context.workspace.root
         made = one.home.root.with_name("home.tmp")
         atomic_write.remove_folder(made)
-        copy, own = made / "workspace", made / "sessions" / session_id
+        with repository_of(root) as repository:
+            above = repository.names if repository else ()  # its rules count in the copy, too
+        top, copied = (root, *root.parents)[len(above)], made / "workspace"
+        copy, own = copied.joinpath(*above), made / "sessions" / session_id
         for folder in (copy, own, made / "inbox", made / "outbox"):
             folder.mkdir(parents=True)
         found = store.take()
@@ -187,12 +193,14 @@ class Trials:
             # What is mounted on can't be removed, as a check does with what it makes anew.
             below = {each: files_below(root, each) for each in folders}
             beside = [each for each, inner in below.items() if inner is None]
-            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
-        of_git = [".git/objects", ".git/refs"] if (root / ".git").is_dir() else []
-        of_git += [path for path in nested if (root / path).is_dir()]
-        for name in (*folders, *of_git):  # what is mounted on must be there
-            (copy / name).mkdir(parents=True, exist_ok=True)
-        for name, paths in (("beside", beside), ("ignored", folders)):
+            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
+            rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
+            copy_files(top, copied, (*_OF_GIT, *rules))
+        inner = [copy / path for path in nested if (root / path).is_dir()]
+        inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]
+        for folder in (*(copy / name for name in folders), *inner):  # what is mounted on must be there
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, paths in (("beside", beside), ("ignored", folders), ("above", above)):
             (made / name).write_bytes(b"\0".join(map(os.fsencode, paths)))
         context.secrecy.save()
         for path in (self._home.sessions.folder / session_id).iterdir():
@@ -226,6 +234,6 @@ class Trials:
 
 
 def _folders(one: Tried, which: str) -> list[str]:
-    """Return the folders that git ignores, or those of them that commands see beside the copy."""
+    """Return the folders that git ignores, those of them that are seen beside the copy, or those above it."""
     names = (one.home.root / which).read_bytes().split(b"\0")
     return [os.fsdecode(name) for name in names if name]

@@ -425,3 +425,16 @@ def test_the_files_of_a_submodule_and_of_a_nested_repository_are_as_others(
         assert (found[0], found[2]) == (0, ""), found
     assert [(place / "sum.txt").read_text("utf-8") for place in places] == ["1\n"] * 3
     assert all((place / "made").exists() for place in places)
+
+
+def test_in_a_folder_of_a_repository_its_rules_count(tmp_path: Path, live: LiveSession) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("*.o\nworkspace/out/\n", "utf-8")
+    answer = command("mkdir out; echo x | tee made made.o out/made") + create("sum.txt", "3")
+    assert tried(live, answer) == [True]
+    told = live.conversation.session.tried[1].told
+    assert "made, sum.txt" in told
+    live.conversation.take_candidate(1)
+    assert sorted(each.name for each in live.workspace.iterdir()) == sorted(
+        [".gitignore", "deps", "made", "old.txt", "sum.txt"]
+    )
