@@ -1,8 +1,7 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
     sessions/ID/candidates/N/
-        home/workspace/     the copy, seen by commands under the workspace's own path; if that is in a folder
-                            of its repository, the copy is so, too
+        home/workspace/     the copy, seen by commands under the workspace's own path
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores
 
@@ -11,6 +10,7 @@ as in any home.
 """
 
 import contextlib
+import filecmp
 import itertools
 import os
 import shutil
@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -116,7 +117,7 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy = (one.home.root / "workspace").resolve().joinpath(*_folders(one, "above"))
+        copy = _copy_of(one)
         place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
@@ -186,16 +187,15 @@ class Trials:
         held += [path for path in (*left, *nested) if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
-        beside = folders
-        if sys.platform == "linux":
-            from codingagent.workspace.copies import copy_files, files_below
+        assert sys.platform == "linux", "it has the sandbox"
+        from codingagent.workspace.copies import copy_files, files_below
 
-            # What is mounted on can't be removed, as a check does with what it makes anew.
-            below = {each: files_below(root, each) for each in folders}
-            beside = [each for each, inner in below.items() if inner is None]
-            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
-            rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
-            copy_files(top, copied, (*_OF_GIT, *rules))
+        # What is mounted on can't be removed, as a check does with what it makes anew.
+        below = {each: files_below(root, each) for each in folders}
+        beside = [each for each, inner in below.items() if inner is None]
+        copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
+        rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
+        copy_files(top, copied, (*_OF_GIT, *rules))
         inner = [copy / path for path in nested if (root / path).is_dir()]
         inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]
         for folder in (*(copy / name for name in folders), *inner):  # what is mounted on must be there
@@ -227,10 +227,16 @@ class Trials:
             raise UsageError(f"{what}; try it again: codingagent try {again}")
         shut = _folders(one, "ignored") + [own.relative_to(root).as_posix() for own in own_code_in(root).kept]
         paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
-        if bad := [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]:
+        bad = [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]
+        left = store.left(one.before, one.after) if one.before else set[str]()
+        if bad := sorted(left.difference(filecmp.cmpfiles(_copy_of(one), root, left)[0], bad)) + bad:
             what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
-            raise UsageError(f"{what}, which no copy holds; give the answer without `try`")
+            raise UsageError(f"{what} or over 5 MB, which no copy holds; give the answer without `try`")
         return one
+
+
+def _copy_of(one: Tried) -> Path:
+    return (one.home.root / "workspace").resolve().joinpath(*_folders(one, "above"))
 
 
 def _folders(one: Tried, which: str) -> list[str]:

@@ -90,6 +90,11 @@ class Reader:
         found = (self._notes(commit).left_out_of(paths) for commit in commits if paths)
         return set[str]().union(*found)
 
+    def left(self, *commits: str) -> set[str]:
+        """Return the paths that are not covered though git does not ignore them."""
+        every = (left for commit in commits for left in self._notes(commit).left)
+        return {left.path for left in every if not (left.is_ignored or is_of_git(left.path))}
+
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
         if old == new:

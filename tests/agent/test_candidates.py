@@ -146,6 +146,14 @@ def test_a_check_makes_anew_what_git_ignores(live: LiveSession) -> None:
         ((GREEN,), "sum.txt", 1, "sum.txt changed in the workspace since"),
         ((GREEN,), "other.txt", 1, "other.txt changed in the workspace since"),
         ((create("deps/dep", "mine"),), "", 1, "in a folder that git ignores"),
+        (
+            (command("head -c 5000001 /dev/zero > large"),),
+            "",
+            1,
+            "changed large, in a folder that git ignores or over",
+        ),
+        ((command("echo >> large.bin"),), "", 1, "changed large.bin, in a folder that git ignores or over"),
+        ((command("rm large.bin"),), "", 1, "changed large.bin, in a folder that git ignores or over"),
         ((command("rm -rf old.txt"),), "", 1, "asks you: RUN_COMMAND rm -rf old.txt"),
         (("=== HEADER ===\n=== PROTOCOL ===\n",), "", 1, "is no answer"),
     ],
@@ -153,6 +161,7 @@ def test_a_check_makes_anew_what_git_ignores(live: LiveSession) -> None:
 def test_what_would_not_be_as_tried_is_refused(
     live: LiveSession, answers: tuple[str, ...], change: str, number: int, why: str
 ) -> None:
+    (live.workspace / "large.bin").write_bytes(bytes(5_000_001))
     tried(live, *answers)
     if change:
         (live.workspace / change).write_text("the person's\n", "utf-8")
