@@ -37,7 +37,7 @@ from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
 from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home
+from codingagent.storage.homes import Home, own_folders
 from codingagent.workspace.git_files import repository_of
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
@@ -117,8 +117,8 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy = _copy_of(one)
-        place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
+        copy, hidden = _copy_of(one), own_folders(self._home.root, original)
+        place = WorkLayout(copy, hidden, own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with self._session_in(one.home, one.session, self._context.settings, person, place) as work:

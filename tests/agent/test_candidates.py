@@ -447,3 +447,15 @@ def test_in_a_folder_of_a_repository_its_rules_count(tmp_path: Path, live: LiveS
     assert sorted(each.name for each in live.workspace.iterdir()) == sorted(
         [".gitignore", "deps", "made", "old.txt", "sum.txt"]
     )
+
+
+def test_commands_of_a_copy_see_no_home_that_is_in_the_workspace(tmp_path: Path) -> None:
+    needs_bwrap()
+    (answer := tmp_path / "answer.txt").write_text(create("made", "1"), "utf-8")
+    (workspace := tmp_path / "workspace").mkdir()
+    git(workspace, "init", "-q")
+    home, check = workspace / ".codingagent", "ls -dA .codingagent/* && exit 1; git log 2>&1 | grep commits"
+    at = "--workspace", str(workspace), "--check", check
+    command_line_here(home, "new", "--no-wait", *at, "x")
+    found = command_line_here(home, "try", str(answer))
+    assert "candidate 1: check green" in found[1], found
