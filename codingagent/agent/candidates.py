@@ -48,6 +48,7 @@ _CACHE = "__pycache__"
 _OF_GIT = (".git", ".git/HEAD", ".git/config", ".git/index", ".git/info/exclude")
 _IN_GIT, _RULES = (".git/objects", ".git/refs"), (".gitignore", ".gitattributes")
 _NAMED = 5
+_NO_COPY = "the copy for candidate {} can't be made; `codingagent try` does it once there is room"
 _LOOK_EVERY_S = 0.1
 
 
@@ -101,7 +102,9 @@ class Trials:
         """
         for one in map(self.named, numbers):
             if one.session is None and not one.damage:
-                with disk_errors(f"the copy for candidate {one.began.number} can't be made"):
+                with contextlib.ExitStack() as made, disk_errors(_NO_COPY.format(one.began.number)):
+                    # Half a copy would hold the room that all else needs.
+                    made.callback(atomic_write.remove_folder, one.home.root.with_name("home.tmp"))
                     self._copy(one)
         todo = [one for one in map(self.named, numbers) if one.is_interrupted]
         if len(todo) > 1:

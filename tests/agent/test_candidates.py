@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from codingagent.agent import factory
 from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
-from codingagent.errors import ApprovalError, UsageError
+from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.notices import Remark
 from codingagent.model.session_state import Phase
@@ -459,3 +459,15 @@ def test_commands_of_a_copy_see_no_home_that_is_in_the_workspace(tmp_path: Path)
     command_line_here(home, "new", "--no-wait", *at, "x")
     found = command_line_here(home, "try", str(answer))
     assert "candidate 1: check green" in found[1], found
+
+
+def test_half_a_copy_takes_no_room(live: LiveSession) -> None:
+    """On a full disk nothing else could be done."""
+    number = live.conversation.trials.begin(GREEN.encode())
+    (kept := live.home.mailbox.processed / live.conversation.session.candidates[0].name).unlink()
+    with pytest.raises(WorkError, match="can't be made; `codingagent try` does it once"):
+        live.conversation.try_candidates([number])
+    assert not list(live.home.sessions.folder.glob("*/candidates/1/*"))
+    kept.write_text(GREEN, "utf-8")
+    live.conversation.try_candidates([number])
+    live.conversation.take_candidate(number)
