@@ -11,19 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import paths, patterns, plain_text
+from codingagent.model import operations, paths, patterns, plain_text
 from codingagent.model.chat_damage import UNHARMED, BodyEvidence, Channel
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    FileOperation,
-    Kind,
-    MoveFile,
-    Replacement,
-    RunCommand,
-    named,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, FileOperation, Kind, MoveFile
 from codingagent.protocols.foreign import diff_operations, diffs
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import ForeignConsent, Problem, Reply, Step, finishes
@@ -60,7 +50,7 @@ class _Run(Struct):
     text: str
     path: str
     line: int
-    replacements: list[Replacement]
+    replacements: list[operations.Replacement]
     notes: tuple[str, ...]
     way: Channel = UNHARMED
 
@@ -94,9 +84,9 @@ class Items:
     def take(self, kind: Kind, line: int, subject: str, read: Callable[[], diffs.Asked | None]) -> None:
         """Add the operations that `read` returns, or a problem if it refuses; None: nothing."""
         try:
-            operations, notes = read() or ((), ())
+            found, notes = read() or ((), ())
             add = self._add_whole if kind is Kind.FILE else self.add
-            for operation in operations:
+            for operation in found:
                 add(operation, line, notes)
                 notes = ()
             self.notes += notes
@@ -128,7 +118,9 @@ class Items:
             Kind.FILE, fact, first.line, subject=operation.path, advice=": send it once"
         )
 
-    def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
+    def add_replacement(
+        self, replacement: operations.Replacement, way: Channel, text: str, line: int
+    ) -> None:
         """Add a SEARCH/REPLACE block of the file that `text` names; an empty SEARCH makes a new one."""
         if not replacement.search.strip():
             path = self._files.plain(text)
@@ -277,7 +269,7 @@ def _lines_of(item: Step | Problem) -> set[str]:
         case Step(operation=CreateFile(content=str() as content)):
             texts = [content]
         case Step(operation=EditFile(parts=parts) as edit) if parts:
-            searches = (each.search for each in parts if isinstance(each, Replacement))
+            searches = (each.search for each in parts if isinstance(each, operations.Replacement))
             texts = [*edit.written, *searches]
         case _:
             return set()
@@ -289,9 +281,9 @@ def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
     for item in ours:
         match item:
             case Step(operation=MoveFile() | DeleteFile() as operation):
-                if path in [change.path for change in named(operation)]:
+                if path in [change.path for change in operations.named(operation)]:
                     return True
-            case Step(operation=RunCommand(command=line)) if path in line and _MOVES.search(line):
+            case Step(operation=operations.RunCommand(command=line)) if path in line and _MOVES.search(line):
                 return True
             case _:
                 pass
@@ -299,4 +291,4 @@ def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
 
 
 def _path(item: Step) -> str:
-    return next((change.path for change in named(item.operation)), "")
+    return next((change.path for change in operations.named(item.operation)), "")

@@ -7,20 +7,9 @@ from collections.abc import Callable
 
 from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations, commands, paths, patterns
+from codingagent.model import chat_damage, citations, commands, operations, paths, patterns
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    Finish,
-    LineRange,
-    MoveFile,
-    Operation,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
-)
+from codingagent.model.operations import Operation
 from codingagent.protocols.tags import block_repair, scanner
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
@@ -114,11 +103,11 @@ def _create_file(values: _Values) -> Operation:
         except (binascii.Error, ValueError) as fault:
             what = f"The body is not valid base64 ({fault})"
             raise OperationError(what, advice="; send it again") from fault
-        return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
+        return operations.CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
     arrival = values.arrival()
     # What may be undone in it depends on the file that it takes the place of.
     body = values.body if ended else values.body.removesuffix("\n")
-    return CreateFile(path, body, eol, overwrite, unchecked, arrival)
+    return operations.CreateFile(path, body, eol, overwrite, unchecked, arrival)
 
 
 def _edit_file(values: _Values) -> Operation:
@@ -128,10 +117,10 @@ def _edit_file(values: _Values) -> Operation:
     if start is None and end is None:
         arrival = values.arrival()
         if arrival is None:
-            return EditFile(path, apply.read_replacements(values.body), None, unchecked)
+            return operations.EditFile(path, apply.read_replacements(values.body), None, unchecked)
         change, notes = apply.mend_replacements(values.body)
         values.notes += notes
-        return EditFile(path, change, arrival, unchecked)
+        return operations.EditFile(path, change, arrival, unchecked)
     if start is None or end is None:
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'", advice="; write both start_line and end_line")
@@ -139,7 +128,7 @@ def _edit_file(values: _Values) -> Operation:
         what = "Line numbers and <<<<<<< SEARCH markers together"
         raise OperationError(what, advice="; leave out start_line and end_line")
     arrival = values.arrival()
-    return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
+    return operations.EditFile(path, operations.LineRange(start, end, values.body), arrival, unchecked)
 
 
 def _words(values: _Values) -> str:
@@ -168,18 +157,20 @@ def _run_command(values: _Values) -> Operation:
         raise OperationError("The command has a NUL character", advice="; write it without")
     cwd = values.attributes.get("cwd")
     timeout = values.number("timeout", commands.TIMEOUT_LIMIT_S)
-    return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
+    return operations.RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
 
 
 DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
-    "DELETE_FILE": lambda values: DeleteFile(values.path()),
-    "MOVE_FILE": lambda values: MoveFile(values.path(), values.new_path("to"), values.flag("overwrite")),
-    "READ_FILE": lambda values: ReadFile(values.path(), *values.lines()),
+    "DELETE_FILE": lambda values: operations.DeleteFile(values.path()),
+    "MOVE_FILE": lambda values: operations.MoveFile(
+        values.path(), values.new_path("to"), values.flag("overwrite")
+    ),
+    "READ_FILE": lambda values: operations.ReadFile(values.path(), *values.lines()),
     "RUN_COMMAND": _run_command,
-    "MESSAGE": lambda values: ShowMessage(_words(values)),
-    "DONE": lambda values: Finish(_words(values)),
+    "MESSAGE": lambda values: operations.ShowMessage(_words(values)),
+    "DONE": lambda values: operations.Finish(_words(values)),
 }
 
 
