@@ -424,10 +424,8 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
     Specification 001, editFile. The one hunk is whatever lines have changed.
     """
     if len(substitutions) * len(text) > _WORK_LIMIT:
-        raise OperationError(
-            f"{len(substitutions)} edits are too many for a file of {len(text)} characters",
-            advice="; replace the whole file",
-        )
+        fact = f"{len(substitutions)} edits are too many for a file of {len(text)} characters"
+        raise OperationError(fact, advice="; replace the whole file")
     new = text
     for index, substitution in enumerate(substitutions):
         where = f"edits[{index}].oldContent"

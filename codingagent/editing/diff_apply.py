@@ -339,10 +339,8 @@ def _check(
     lines, said = ground.lines, hunk.said
     elided = None if said.is_counted else elisions.first_elision(hunk.new, lines.bare_counts.keys())
     if elided is not None:
-        raise OperationError(
-            f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out",
-            advice="; write that text",
-        )
+        fact = f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out"
+        raise OperationError(fact, advice="; write that text")
     is_exact = said.is_verbatim and not fit.note
     if not said.is_verbatim:
         match.check_flush(SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label), fit, lines)

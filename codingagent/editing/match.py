@@ -111,10 +111,8 @@ def _shift(line: str, add: str, drop: str) -> str:
     if not line.strip():
         return line
     if not line.startswith(drop):
-        raise OperationError(
-            "REPLACE has a line that is indented less than SEARCH differs from the file",
-            advice="; write both with the indentation of the file",
-        )
+        fact = "REPLACE has a line that is indented less than SEARCH differs from the file"
+        raise OperationError(fact, advice="; write both with the indentation of the file")
     return add + line.removeprefix(drop)
 
 
@@ -186,10 +184,8 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search) if lead else sought.search
     if bare != sought.search and all(map(lines.places, (bare, sought.search))):
-        raise OperationError(
-            f"{sought.label} matches both with the indentation of its tags and without it",
-            advice="; send it again with its tags at the start of a line",
-        )
+        fact = f"{sought.label} matches both with the indentation of its tags and without it"
+        raise OperationError(fact, advice="; send it again with its tags at the start of a line")
     for said, rows in _readings(sought):
         for rule in RULES:
             if places := fits(lines, rule, said.search):
@@ -287,10 +283,8 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
     if (elided := next((line for line in dots if not lines.counts[line]), None)) is not None:
-        raise OperationError(
-            f"REPLACE has the line '{nearest.clip(elided.strip())}' instead of the lines themselves",
-            advice="; write all lines that belong there",
-        )
+        fact = f"REPLACE has the line '{nearest.clip(elided.strip())}' instead of the lines themselves"
+        raise OperationError(fact, advice="; write all lines that belong there")
     way = sought.arrival.way
     if way or sought.proven:
         # A chat changes all or none: a character that it would have changed shows that it was not there.

@@ -201,10 +201,8 @@ def is_of_language(language: str, path: str) -> bool | None:
 def check_language(language: str, path: str) -> None:
     """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
     if is_of_language(language, path) is False:
-        raise OperationError(
-            f"its fence says {language}, which '{paths.shown(path)}' is not",
-            advice="; if it is that file, send it with the fence of its language",
-        )
+        fact = f"its fence says {language}, which '{paths.shown(path)}' is not"
+        raise OperationError(fact, advice="; if it is that file, send it with the fence of its language")
 
 
 def is_markdown(path: str, language: str) -> bool:
@@ -237,10 +235,8 @@ def whole_file(lines: list[str], name: Name, files: Files, *, is_inside: bool) -
             f' [CREATE_FILE path="{paths.shown(path)}"] if it has none',
         )
     if elided is not None and (path in files or all(elisions.is_elision(lines, i) for i in text)):
-        raise OperationError(
-            f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out",
-            advice="; send the file whole, or only an edit",
-        )
+        fact = f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out"
+        raise OperationError(fact, advice="; send the file whole, or only an edit")
     if elided is not None:
         notes += (f"'{lines[elided].strip()}' may stand for other lines, {DOUBT}",)
     if has_label:

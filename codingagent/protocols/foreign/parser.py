@@ -252,10 +252,8 @@ class _AnswerReader:
             strays += self._strays(behind, close)
             behind = close + 1
         if strays and not all(edit.asks for edit in found):
-            fault = OperationError(
-                f"it is among other lines (line {strays[0] + 1}), so it may be a whole file",
-                advice="; send the file whole and resolved, or only SEARCH/REPLACE",
-            )
+            fact = f"it is among other lines (line {strays[0] + 1}), so it may be a whole file"
+            fault = OperationError(fact, advice="; send the file whole and resolved, or only SEARCH/REPLACE")
             self._items.refuse(Kind.SEARCH_REPLACE, found[0].start + 1, fault, "")
             return behind
         for edit in found:

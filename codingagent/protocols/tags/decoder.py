@@ -143,10 +143,8 @@ def _words(values: _Values) -> str:
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
     if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
-        raise OperationError(
-            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes",
-            advice="; write a script with CREATE_FILE and run that",
-        )
+        fact = f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes"
+        raise OperationError(fact, advice="; write a script with CREATE_FILE and run that")
     if arrival is not None:
         mended = body_rules.mend_command(command, arrival)
         command, values.notes = mended.text, values.notes + mended.notes
