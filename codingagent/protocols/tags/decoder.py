@@ -12,8 +12,6 @@ from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
 from codingagent.model.operations import Operation
 from codingagent.protocols.tags import block_repair, scanner
 
-# Linux gives one argument 128 KiB; a longer script belongs in a file.
-_COMMAND_LIMIT_BYTES = 100_000
 _TOKEN = patterns.lazy_pattern(r"[A-Za-z0-9_.-]+")
 # What stands beside a path in a sentence (`src/h.py (updated)`).
 _REMARK = patterns.lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\Z")
@@ -142,9 +140,7 @@ def _words(values: _Values) -> str:
 
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
-    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
-        fact = f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes"
-        raise OperationError(fact, advice="; write a script with CREATE_FILE and run that")
+    commands.check_length(command, "write a script with CREATE_FILE and run that")
     if arrival is not None:
         mended = body_rules.mend_command(command, arrival)
         command, values.notes = mended.text, values.notes + mended.notes
