@@ -72,9 +72,8 @@ def written(text: str, new: str) -> str:
     dumps, line_end = _style(text), "\r\n" if "\r\n" in text else "\n"
     tail = text[len(text.rstrip()) :]
     if dumps(found.document).replace("\n", line_end) + tail != text:
-        raise OperationError(
-            "this notebook is not written as Jupyter writes one", advice=": edit it with a program"
-        )
+        fact = "this notebook is not written as Jupyter writes one"
+        raise OperationError(fact, advice=": edit it with a program")
     lines = [line for line, _ in found.sections]
     whole, mark = new if new.endswith("\n") else f"{new}\n", lines[0].split()[1]
     pieces = re.split(rf"^(# {mark} .*\n)", whole, flags=re.MULTILINE)

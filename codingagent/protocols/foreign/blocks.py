@@ -402,9 +402,8 @@ class Headings:
 def only(name: Name | None) -> str:
     """Return the one path of a name; refuse none, and more."""
     if name is None:
-        raise OperationError(
-            "no path is above it", advice="; write 'File:' and its path on the line above it"
-        )
+        fact = "no path is above it"
+        raise OperationError(fact, advice="; write 'File:' and its path on the line above it")
     return name.only("one path above each block")
 
 

@@ -257,8 +257,7 @@ def _judge(
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
             return (f"'{shown}' {why}", f"if it is intended, send {how}"), -1
         case DeleteFile() if same:
-            how = f'send [DELETE_FILE path="{shown}"]'
-            return (f"an operation changes '{shown}', too", how), -1
+            return (f"an operation changes '{shown}', too", f'send [DELETE_FILE path="{shown}"]'), -1
         case _:
             return None, before
 

@@ -68,8 +68,7 @@ def _check_file_size(content: str, info: pydantic.ValidationInfo) -> str:
         else:
             size_bytes = len(content.encode())
         if size_bytes > FILE_LIMIT_BYTES:
-            why = f"must make a file of at most {FILE_LIMIT_BYTES} bytes"
-            raise PydanticCustomError("size", why)
+            raise PydanticCustomError("size", f"must make a file of at most {FILE_LIMIT_BYTES} bytes")
     return content
 
 
