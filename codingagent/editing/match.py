@@ -205,11 +205,8 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     part = sought.search[0].strip() if len(sought.search) == 1 else ""
     is_indented = any(line[:1].isspace() for line in sought.search)
     is_flat = not (is_indented or lines.indented.isdisjoint(sought.search))
-    long = (
-        i
-        for i, line in enumerate(lines)
-        if part and len(line) > nearest.SHOWN_LINE_CHARACTERS and part in line
-    )
+    most = nearest.SHOWN_LINE_CHARACTERS
+    long = (i for i, line in enumerate(lines) if part and len(line) > most and part in line)
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = nearest.clip(sought.search[at].strip())
         what = f"has the line '{dots}' instead of the lines themselves"
@@ -221,7 +218,7 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     elif (index := next(long, None)) is not None:
         line, at = lines[index], lines[index].index(part)
         # No value is cut at its head, or nobody would know it for a secret.
-        head = line[max(at - nearest.SHOWN_LINE_CHARACTERS // 2, 0) : at].partition(" ")[2]
+        head = line[max(at - most // 2, 0) : at].partition(" ")[2]
         detail = f"It stands here: …{head}{nearest.clip(line[at:])}"
         what = f"is a part of line {index + 1}, which has {len(line):,} characters"
         how = "; write that line whole, or change it with RUN_COMMAND"

@@ -198,41 +198,36 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: ForeignConsent) -> Reply:
     """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
     done = next((item.line for item in ours if finishes(item)), 0)
+    ranked: list[tuple[tuple[int, int], Step | Problem]] = [((at, 0), each) for at, each in enumerate(ours)]
     refused: list[Problem] = []
-    placed: list[tuple[int, int, Step]] = []
     notes: list[str] = []
     for item in other.items:
         if isinstance(item, Problem):
             if item.kind is not Kind.RENAME or not _is_moved(item.subject, ours):
                 refused.append(item)
             continue
-        doubt, place = _judge(item, ours, done)
-        if doubt is not None:
-            fact = f"The part at line {item.line} was not used: {doubt[0]}"
-            told = Problem(item.kind, fact, item.line, subject=_path(item), advice=f"; {doubt[1]}")
-            refused.append(told)
-        elif place is None:
+        try:
+            place = _place_of(item, ours, done)
+        except OperationError as fault:
+            fact = f"The part at line {item.line} was not used: {fault.fact}"
+            refused.append(Problem(item.kind, fact, item.line, subject=_path(item), advice=fault.advice))
+            continue
+        if place is None:
             notes.append(f"line {item.line} repeats what an operation does")
         else:
-            placed.append((place, item.line, replace(item, foreign=foreign)))
-    if placed:
-        what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
+            ranked.append(((place, item.line), replace(item, foreign=foreign)))
+    if count := len(ranked) - len(ours):
+        what, was = ("an edit", "was") if count == 1 else (f"{count} edits", "were")
         beside = "in another format next to the operations"
         notes.append(plain_text.Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
-    kept = list(ours)
-    # From the last on, so that no place moves before it is used.
-    placed.sort(key=lambda each: each[:2])
-    for place, _, step in reversed(placed):
-        kept.insert(place + 1, step)
+    kept = [each for _, each in sorted(ranked, key=lambda each: each[0])]
     return replace(found, items=(*refused, *kept), notes=(*found.notes, *other.notes, *notes))
 
 
-def _judge(
-    item: Step, ours: tuple[Step | Problem, ...], done: int
-) -> tuple[tuple[str, str] | None, int | None]:
-    """Return why an operation is in doubt, with advice, or after which command it comes.
+def _place_of(item: Step, ours: tuple[Step | Problem, ...], done: int) -> int | None:
+    """Return after which command an operation comes, by its index; None: a command does it.
 
-    Neither: a command does it.
+    OperationError where it is in doubt.
     """
     operation, path = item.operation, _path(item)
     shown = paths.shown(path)
@@ -242,24 +237,23 @@ def _judge(
         case CreateFile(content=str() as content) if any(
             set(map(str.strip, content.split("\n"))) <= _lines_of(ours[i]) for i in same
         ):
-            return None, None
+            return None
         case DeleteFile() | MoveFile() if _is_moved(path, ours):
-            return None, None
-        case _:
-            pass
-    if done and item.line > done:
-        return (f"it changes '{shown}' after DONE", "send it as an operation before DONE"), -1
-    match operation:
+            return None
+        case _ if done and item.line > done:
+            how = "; send it as an operation before DONE"
+            raise OperationError(f"it changes '{shown}' after DONE", advice=how)
         case EditFile() | MoveFile(is_after_edit=True):
-            return None, max(same[-1] if same else -1, before)
+            return max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
             why = "is changed by an operation, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
-            return (f"'{shown}' {why}", f"if it is intended, send {how}"), -1
+            raise OperationError(f"'{shown}' {why}", advice=f"; if it is intended, send {how}")
         case DeleteFile() if same:
-            return (f"an operation changes '{shown}', too", f'send [DELETE_FILE path="{shown}"]'), -1
+            how = f'; send [DELETE_FILE path="{shown}"]'
+            raise OperationError(f"an operation changes '{shown}', too", advice=how)
         case _:
-            return None, before
+            return before
 
 
 def _lines_of(item: Step | Problem) -> set[str]:

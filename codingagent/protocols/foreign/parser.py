@@ -183,13 +183,10 @@ class _AnswerReader:
         if fence.language in blocks.SHELLS or start.startswith("$ "):
             self._items.pass_over(SHELL, line)
             return
-        elements = (
-            file_names.name_in(text, fence.line, self._files)
-            for text in lines[:3]
-            if file_names.element_in(text)
-        )
+        elements = filter(file_names.element_in, lines[:3])
+        inside = (file_names.name_in(text, fence.line, self._files) for text in elements)
         heading = self._names.of_section(fence.line) if above is None else None
-        near = above or heading or self._names.near(fence.line) or next(elements, None)
+        near = above or heading or self._names.near(fence.line) or next(inside, None)
         path = "" if near is None else near.texts[0]
         shown = paths.shown(path)
         is_label = above is not None and above.is_label and path in self._files

@@ -35,13 +35,6 @@ class _Values:
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
             raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
 
-    def need(self, name: str, example: str) -> str:
-        value = self.attributes.get(name)
-        if value is None:
-            how = f'write [{self.tag} {name}="{example}"]'
-            raise OperationError(f"Missing attribute '{name}'", advice=f"; {how}")
-        return value
-
     def arrival(self) -> BodyEvidence | None:
         """Return how the body came; None with `until`: it is then meant letter by letter."""
         if self.attributes.get("until") is None:
@@ -49,12 +42,15 @@ class _Values:
         body_rules.check_letters(self.body, self.attributes.get("path") or "", self._came.way, self.tag)
         return None
 
-    def path(self) -> str:
-        return paths.workspace_path(self.need("path", "relative/path"))
+    def path(self, name: str = "path") -> str:
+        if name not in self.attributes:
+            how = f'; write [{self.tag} {name}="{"relative" if name == "path" else "new"}/path"]'
+            raise OperationError(f"Missing attribute '{name}'", advice=how)
+        return paths.workspace_path(self.attributes[name])
 
     def new_path(self, name: str = "path") -> str:
         """Return the path of a file that may be new; refuse one with words of the chat beside it."""
-        path = paths.workspace_path(self.need(name, "relative/path" if name == "path" else "new/path"))
+        path = self.path(name)
         if _REMARK.search(path) and self.attributes.get("unchecked") != "true":
             advice = '; write the path alone, or add unchecked="true" if the file is called so'
             raise OperationError(f"'{paths.shown(path)}' is a path with a remark", advice=advice)
@@ -78,8 +74,8 @@ class _Values:
             raise OperationError(f"Invalid line range {start}-{end}", advice=f"; {how}")
         return start, end
 
-    def flag(self, name: str) -> bool:
-        return self.choice(name, ("true", "false")) == "true"
+    def flag(self, name: str, default: str = "false") -> bool:
+        return (self.choice(name, ("true", "false")) or default) == "true"
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
         value = self.attributes.get(name)
@@ -91,9 +87,9 @@ class _Values:
 
 def _create_file(values: _Values) -> Operation:
     path = values.new_path()
-    overwrite = values.choice("overwrite", ("true", "false")) != "false"
+    overwrite = values.flag("overwrite", "true")
     eol = values.choice("eol", ("lf", "crlf"))
-    ended = values.choice("final_newline", ("true", "false")) != "false"
+    ended = values.flag("final_newline", "true")
     unchecked = values.flag("unchecked")
     if values.choice("encoding", ("utf-8", "base64")) == "base64":
         try:
@@ -109,24 +105,22 @@ def _create_file(values: _Values) -> Operation:
 
 
 def _edit_file(values: _Values) -> Operation:
-    path = values.path()
-    unchecked = values.flag("unchecked")
-    start, end = values.lines()
-    if start is None and end is None:
-        arrival = values.arrival()
-        if arrival is None:
-            return operations.EditFile(path, apply.read_replacements(values.body), None, unchecked)
-        change, notes = apply.mend_replacements(values.body)
-        values.notes += notes
-        return operations.EditFile(path, change, arrival, unchecked)
-    if start is None or end is None:
+    path, unchecked, (start, end) = values.path(), values.flag("unchecked"), values.lines()
+    if (start is None) is not (end is None):
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'", advice="; write both start_line and end_line")
-    if any(map(apply.OPEN.fullmatch, values.body.split("\n"))):
+    if start is not None and any(map(apply.OPEN.fullmatch, values.body.split("\n"))):
         what = "Line numbers and <<<<<<< SEARCH markers together"
         raise OperationError(what, advice="; leave out start_line and end_line")
     arrival = values.arrival()
-    return operations.EditFile(path, operations.LineRange(start, end, values.body), arrival, unchecked)
+    if start is not None and end is not None:
+        part = operations.LineRange(start, end, values.body)
+        return operations.EditFile(path, part, arrival, unchecked)
+    if arrival is None:
+        return operations.EditFile(path, apply.read_replacements(values.body), None, unchecked)
+    change, notes = apply.mend_replacements(values.body)
+    values.notes += notes
+    return operations.EditFile(path, change, arrival, unchecked)
 
 
 def _words(values: _Values) -> str:
