@@ -73,12 +73,8 @@ class Fences:
         known = self._closes.get(key)
         if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
             return known[1]
-        found = None
-        for index in range(bisect_right(self._lines, start - 1), len(self.all)):
-            fence = self.all[index]
-            if not fence.info and _belongs(opening, fence):
-                found = fence.line
-                break
+        later = (self.all[at] for at in range(bisect_right(self._lines, start - 1), len(self.all)))
+        found = next((fence.line for fence in later if not fence.info and _belongs(opening, fence)), None)
         self._closes[key] = (start, found)
         return found
 

@@ -398,10 +398,8 @@ class _Scanner:
     def _next_opening(self, start: int, end: int | None = None) -> int:
         """Return the offset of the next line that opens one of our blocks, else `end`."""
         stop = len(self._text) if end is None else end
-        for found in _OPENING.finditer(self._text, max(start, 0), stop):
-            if self._is_line_start(found.start()):
-                return found.start()
-        return stop
+        starts = (found.start() for found in _OPENING.finditer(self._text, max(start, 0), stop))
+        return next(filter(self._is_line_start, starts), stop)
 
     def _has_outbox(self, around: Iterable[tuple[int, int]]) -> bool:
         """Return whether the headings of a request are outside of blocks, or in one that may be none."""
