@@ -16,7 +16,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec.structs import replace
@@ -51,7 +50,7 @@ class Trials:
     """The candidates of a session. What is done raises WorkError if the disk fails."""
 
     def __init__(
-        self, context: Context, home: Home, session_in: Callable[..., AbstractContextManager[Any]]
+        self, context: Context, home: Home, session_in: Callable[..., contextlib.AbstractContextManager[Any]]
     ) -> None:
         self._context, self._home, self._session_in = context, home, session_in
         self._log = context.log

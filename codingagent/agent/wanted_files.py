@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 from codingagent.agent.context import Views, may_read
 from codingagent.agent.spelling import Spellings
 from codingagent.context import blocks, choose, rank, show
-from codingagent.context.choose import Chosen
 from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
@@ -256,7 +255,7 @@ class RankedFiles:
             rare = {word for word, count in held.items() if count <= _FEW_HOLD}
             self._ranked = [f for f in self._ranked if f.named or not rare.isdisjoint(f.words)]
         self._texts = dict(self._candidates())
-        self.chosen: list[Chosen] = []
+        self.chosen: list[choose.Chosen] = []
 
     @property
     def views(self) -> list[FileView]:
@@ -306,7 +305,7 @@ class RankedFiles:
         self.chosen = []  # what the chat has is said all the same
         return "" if is_anew else show.for_model([], relied)[:room]
 
-    def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
+    def _unseen(self, part: choose.Chosen, *, is_anew: bool) -> choose.Chosen | None:
         path = part.file.path
         if path not in self._held:
             return part
@@ -328,7 +327,7 @@ class RankedFiles:
         said = "Not sent again, as this chat has them (else READ_FILE), by their numbers of now"
         return f"{said}: {'; '.join(told)}." if told else ""
 
-    def _choose(self, tokens: int) -> list[Chosen]:
+    def _choose(self, tokens: int) -> list[choose.Chosen]:
         """Choose, and hide the secrets of what is chosen; choose anew while that is not all hidden yet."""
         while True:
             self.chosen = choose.choose(self._asked, self._ranked, self._texts, tokens, self._log)

@@ -19,7 +19,6 @@ from codingagent.model.observations import LAYER_BYTES
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
-from codingagent.policy.rules import PRESETS, Policy
 from codingagent.process import bubblewrap
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined, find_bubblewrap
 from codingagent.process.folders import Part, ToolData, around_homes, repositories_in, tool_data
@@ -30,14 +29,14 @@ from codingagent.workspace.programs import find_program, persons_path, persons_v
 from codingagent.workspace.real_paths import leads_through, resolved, with_slashes
 
 
-def policy_of(settings: Settings, workspace: Path) -> Policy:
+def policy_of(settings: Settings, workspace: Path) -> policies.Policy:
     """Return the policy that the settings name, a preset or a file outside the workspace; else UsageError."""
-    if (name := settings.policy) in PRESETS:
-        policy = PRESETS[name]
+    if (name := settings.policy) in policies.PRESETS:
+        policy = policies.PRESETS[name]
     else:
         path = Path(name).absolute()
         if not path.is_file():
-            known = ", ".join(PRESETS)
+            known = ", ".join(policies.PRESETS)
             raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
         root = resolved(workspace)
         # Its name leads through no folder of the workspace, and neither do its links.
@@ -55,7 +54,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     return policy
 
 
-def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
+def refuse_impossible_check(settings: Settings, policy: policies.Policy, workspace: Path) -> None:
     """Refuse (UsageError) a check that the policy does not allow at all; it needs no approval."""
     if not settings.check:
         return
@@ -70,7 +69,7 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
         )
 
 
-def possible_policy(settings: Settings, workspace: Path) -> Policy:
+def possible_policy(settings: Settings, workspace: Path) -> policies.Policy:
     """Return the policy of a session or run to come; UsageError or WorkError if none could do its work."""
     import tempfile
 
@@ -96,7 +95,7 @@ _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 
 
 def choose_sandbox(
-    settings: Settings, policy: Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
+    settings: Settings, policy: policies.Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
 ) -> Bubblewrap | Unconfined:
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 

@@ -23,7 +23,6 @@ from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model import events, plain_text
 from codingagent.model.session_state import Session
 from codingagent.storage import homes, journal
-from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.history import HistoryStep
@@ -114,7 +113,7 @@ def _show(
         tables.show_session(replace(state, **names), hidden, home.mailbox, early)
 
 
-def _readable(home: Home, states: list[Session]) -> Iterator[tuple[Session, Secrecy]]:
+def _readable(home: homes.Home, states: list[Session]) -> Iterator[tuple[Session, Secrecy]]:
     """Yield sessions with what hides their secrets; name those whose vault is damaged."""
     for state in states:
         try:
@@ -181,7 +180,7 @@ def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
             write_json_line(sys.stdout, {"turns": [], "diff": "", "left_out": []})
 
 
-def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...], str]":
+def _since_commit(home: homes.Home, state: Session) -> "tuple[tuple[HistoryStep, ...], str]":
     """Return what a session did since its last commit, and that commit; all, if HEAD holds none."""
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
