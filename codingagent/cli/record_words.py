@@ -1,7 +1,7 @@
 """Word the records of a journal for the person, on every screen: what is for the model stays out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from codingagent.checkpoints.history import named
 from codingagent.cli import command_table, layout
@@ -11,9 +11,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.check_outcome import NAMED, compared, passed_in, told_before
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import estimated, on_screen, one_line, plural, some, unmasked
-
-if TYPE_CHECKING:
-    from codingagent.storage.mailbox import Mailbox
+from codingagent.storage.mailbox import Mailbox
 
 Hung = tuple[Line, int]
 """A line, and the indent of those into which it is wrapped; 0: never wrapped, so that it can be copied."""
@@ -30,7 +28,7 @@ _ESCAPED = patterns.lazy_pattern(r"\\([_*#\[\]`~])")
 def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
     record: entries.Record,
     session: session_state.Session,
-    mailbox: "Mailbox | None",
+    mailbox: Mailbox | None,
     look: Look,
     beside: Line = (),
     below: Iterable[Hung] = (),
