@@ -293,8 +293,10 @@ def from_document(document: Mapping[str, object], source: str) -> Policy:
         }
         return convert(base | changed, Policy)
     except ValidationError as fault:
+        what, _, where = str(fault).partition(" - at ")
+        named = f"{where.strip('`$.')}: " * bool(where)
         how = "`codingagent help settings` shows what a policy file holds"
-        raise UsageError(f"{source}: {fault}; {how}") from fault
+        raise UsageError(f"{source}: {named}{what[:1].lower()}{what[1:]}; {how}") from fault
 
 
 def advice(policy: Policy) -> str:

@@ -183,7 +183,7 @@ def test_a_policy_file_in_the_workspace_is_refused(
     ("text", "says"),
     [
         ("[shel]\n", "unknown field `shel`"),
-        ("[shell]\nenabled = 3\n", "Expected `bool`, got `int` - at `$.shell.enabled`"),
+        ("[shell]\nenabled = 3\n", "shell.enabled: expected `bool`, got `int`"),
         ("[shell\n", "can't be read"),
     ],
 )

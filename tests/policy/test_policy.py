@@ -320,14 +320,17 @@ def test_a_document_changes_what_it_names_and_inherits_the_rest() -> None:
     ("document", "message"),
     [
         ({"shel": {}}, "unknown field `shel`"),
-        ({"shell": {"blocked": []}}, "unknown field `blocked` - at `$.shell`"),
-        ({"extends": "strict"}, "'strict' - at `$.extends`"),
-        ({"shell": 1}, "got `int` - at `$.shell`"),
-        ({"shell": {"enabled": "yes"}}, "Expected `bool`, got `str` - at `$.shell.enabled`"),
-        ({"shell": {"timeout": True}}, "got `bool` - at `$.shell.timeout`"),
-        ({"filesystem": {"max_file_size": 0}}, ">= 1 - at `$.filesystem.max_file_size`"),
-        ({"filesystem": {"blocked_paths": "x"}}, "got `str` - at `$.filesystem.blocked_paths`"),
-        ({"shell": {"blocked_commands": [" "]}}, "at `$.shell.blocked_commands[0]`"),
+        ({"shell": {"blocked": []}}, "p.toml: shell: object contains unknown field `blocked`"),
+        ({"extends": "strict"}, "p.toml: extends: invalid enum value 'strict'"),
+        ({"shell": 1}, "p.toml: shell: expected `object`, got `int`"),
+        ({"shell": {"enabled": "yes"}}, "p.toml: shell.enabled: expected `bool`, got `str`"),
+        ({"shell": {"timeout": True}}, "p.toml: shell.timeout: expected `int | null`, got `bool`"),
+        ({"filesystem": {"max_file_size": 0}}, "p.toml: filesystem.max_file_size: expected `int` >= 1"),
+        (
+            {"filesystem": {"blocked_paths": "x"}},
+            "p.toml: filesystem.blocked_paths: expected `array`, got `str`",
+        ),
+        ({"shell": {"blocked_commands": [" "]}}, "p.toml: shell.blocked_commands[0]: expected `str`"),
     ],
 )
 def test_a_document_that_cannot_be_used_is_refused(document: dict[str, object], message: str) -> None:
