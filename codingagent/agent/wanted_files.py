@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from codingagent.agent.context import Views, may_read
-from codingagent.agent.spelling import Spellings
 from codingagent.context import blocks, choose, rank, show
 from codingagent.context.choose import Chosen
 from codingagent.context.held import Held, spans
@@ -142,6 +141,8 @@ def told_in(listed: Collection[str], near: Iterable[str] = ()) -> Iterator[str]:
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
     """Return the files that a pattern names (OperationError: too many), and whether it names exactly one."""
+    from codingagent.agent.spelling import Spellings
+
     listed: list[str] | None = None
     for meaning in _meanings(workspace.root, pattern, folder):
         spellings = ["."] if meaning == "." else Spellings(workspace).of(meaning)
