@@ -208,9 +208,9 @@ def why_not_text(text: str, *, is_named: bool = False) -> str | None:
     head = text[:_HEAD_CHARACTERS].lower()
     if not is_named and _SAYS_SO.search(head):
         return "it says that it is generated"
-    if len(text) > _LINE_CHARACTERS * (text.count("\n") + 1):
-        return "it is minified"
-    return None
+    # Most files have lines enough in their first eighth.
+    long = all(len(text) > _LINE_CHARACTERS * (text.count("\n", 0, len(text) // n) + 1) for n in (8, 1))
+    return "it is minified" if long else None
 
 
 class Wanted(Struct, frozen=True):
