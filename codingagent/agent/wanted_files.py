@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from codingagent.agent.context import Views, may_read
-from codingagent.agent.spelling import Spellings
 from codingagent.context import blocks, choose, rank, show
 from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
@@ -141,6 +140,8 @@ def told_in(listed: Collection[str], near: Iterable[str] = ()) -> Iterator[str]:
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
     """Return the files that a pattern names (OperationError: too many), and whether it names exactly one."""
+    from codingagent.agent.spelling import Spellings
+
     listed: list[str] | None = None
     for meaning in _meanings(workspace.root, pattern, folder):
         spellings = ["."] if meaning == "." else Spellings(workspace).of(meaning)
@@ -206,9 +207,9 @@ def why_not_text(text: str, *, is_named: bool = False) -> str | None:
     head = text[:_HEAD_CHARACTERS].lower()
     if not is_named and _SAYS_SO.search(head):
         return "it says that it is generated"
-    if len(text) > _LINE_CHARACTERS * (text.count("\n") + 1):
-        return "it is minified"
-    return None
+    # Most files have lines enough in their first eighth.
+    long = all(len(text) > _LINE_CHARACTERS * (text.count("\n", 0, len(text) // n) + 1) for n in (8, 1))
+    return "it is minified" if long else None
 
 
 class Wanted(Struct, frozen=True):

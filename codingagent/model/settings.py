@@ -136,7 +136,8 @@ def resolve(sources: list[Source]) -> Resolved:
                 raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
             values[name] = _checked(name, value, source)
             origins[name] = source.name
-    limit = None if "context_chars" in values else pasted(str(values.get("chat", "custom")))
+    # The table of chats is read for a chat that is named: tomllib takes a thirtieth of a start.
+    limit = pasted(str(values["chat"])) if "chat" in values and "context_chars" not in values else None
     if limit is not None:
         values["context_chars"], origins["context_chars"] = limit, f"chat {values['chat']}"
     return Resolved(Settings(**values), origins)  # type: ignore[arg-type]  # each was checked by name

@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -181,8 +182,10 @@ def bubblewrap_for(
     home, real, path = _person_home(), workspace.resolve(), persons_path()
     words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{home}/", word) for word in _APART.split(check))
     named = [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
-    tools = bubblewrap.tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
-    data = tool_data(path, home, real, persons_variables())
+    # Most starts run no command: what one sees of tools is looked for when it is asked for.
+    prefixes = sys.prefix, sys.base_prefix
+    tools = cache(partial(bubblewrap.tools_for, real, path, home, prefixes, named))
+    data = cache(partial(tool_data, path, home, real, persons_variables()))
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
     own = Path(os.path.abspath(temporary))
@@ -250,8 +253,8 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
             raise WorkError("bubblewrap is not installed")
         if sandbox.layer is not None:
             stack.callback(bubblewrap.forget_layer, sandbox.layer)
-        tools = ToolData((*sandbox.data.parts, Part("trial", "", data, data)), sandbox.data.variables)
-        sandbox = replace(sandbox, data=tools)
+        tools = ToolData((*sandbox.data().parts, Part("trial", "", data, data)), sandbox.data().variables)
+        sandbox = replace(sandbox, data=lambda: tools)
         runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
         line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
         outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
@@ -276,8 +279,8 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     if found is None:
         return [], "none: without a sandbox commands see all that you see, and write there"
     read = "read only"
-    parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts]
-    parts += [("PATH", read, each) for each in found.tools]
+    parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data().parts]
+    parts += [("PATH", read, each) for each in found.tools()]
     parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
     told = "none: codingagent's state is in the workspace; what tools write is not kept"
