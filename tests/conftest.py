@@ -39,6 +39,9 @@ os.environ["XDG_CONFIG_HOME"] = f"{_STATE.name}/config"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What is collected stays: there is no garbage in it (see `pytest_collection_finish`).
+gc.disable()
+
 # No property has a limit in seconds, neither for an example (deadline) nor for drawing one (too_slow).
 _UNTIMED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
@@ -163,6 +166,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # check.py begins so: hypothesis lays its table of characters and the constants of all modules on the
         # disk once, not in each worker.
         hypothesis.given(hypothesis.strategies.text())(lambda _: None)()
-    gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20)

@@ -89,13 +89,15 @@ def test_importing_does_nothing(tmp_path: Path) -> None:
 
 def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
     """Design, speed: import late. --version needs little, no session needs pydantic or a help page."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "to_choose.py").write_text("x = 1\n")
     program = (
         "import sys\n"
         "from codingagent.cli import main as cli\n"
         "cli.run(['--version'])\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'importlib.resources'}\n"
+        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'importlib.resources', 'tomllib'}\n"
         "acting = {f'codingagent.agent.{name}' for name in ('executor', 'batch', 'conversation')}\n"
         "acting |= {f'codingagent.{name}' for name in ('protocols.tags.decoder', 'checkpoints.store')}\n"
         "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"

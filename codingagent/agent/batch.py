@@ -21,7 +21,6 @@ from codingagent.model import check_outcome, events, operations, paths, patterns
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import NOBODY, Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.operations import EVERYWHERE, CreateFile, EditFile, Finish, Kind, RunCommand, named
-from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
@@ -189,7 +188,7 @@ class Execution:
         if waits and self.session.answered is None:
             self.context.remark(_QUESTION_GONE)
         if item.notes:
-            notes, facts = parted(item.notes)
+            notes, facts = plain_text.parted(item.notes)
             told, notes = (facts or notes) + (event.facts or event.notes), notes + event.notes
             event = replace(event, notes=notes, facts=() if told == notes else told)
         self._end(index, item.id, event)
@@ -341,9 +340,9 @@ class Execution:
             # The person is told why nothing was.
             refused = (each.kind for each in self.session.results if isinstance(each, events.Refused))
             is_told = cut or Kind.DONE in refused
-            notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
+            notes += (plain_text.Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
         # Those of a candidate have it said already.
-        notes, facts = parted((*dict.fromkeys(notes),))
+        notes, facts = plain_text.parted((*dict.fromkeys(notes),))
         changed = changed[: entries.CHANGED_LIMIT]
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, changed, facts))
 

@@ -17,7 +17,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ class Trials:
     """The candidates of a session. What is done raises WorkError if the disk fails."""
 
     def __init__(
-        self, context: Context, home: Home, session_in: Callable[..., AbstractContextManager[Any]]
+        self, context: Context, home: Home, session_in: Callable[..., contextlib.AbstractContextManager[Any]]
     ) -> None:
         self._context, self._home, self._session_in = context, home, session_in
         self._log = context.log

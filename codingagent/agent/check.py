@@ -17,7 +17,6 @@ from typing import get_args
 
 from codingagent.agent import executor
 from codingagent.agent.context import Context, OperationRequest
-from codingagent.agent.executor import Executor
 from codingagent.editing.file_kinds import is_prose
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
@@ -60,7 +59,7 @@ def proposal(workspace: Workspace) -> str:
 
 
 class Check:
-    def __init__(self, context: Context, executor: Executor) -> None:
+    def __init__(self, context: Context, executor: executor.Executor) -> None:
         self._context, self._executor, self._log = context, executor, context.log
         self._ahead: _Ahead | None = None
 

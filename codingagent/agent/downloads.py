@@ -26,7 +26,6 @@ from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import Note, some
 from codingagent.protocols.foreign.file_names import Files, ambiguous, name_in_comment
 from codingagent.protocols.tags import reply, scanner
-from codingagent.protocols.tags.reply import Problem, Step
 
 # An archive may name far more than it holds: its files, and the bytes of all together.
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -234,7 +233,7 @@ def _shared(named: Sequence[str], files: Files, root: str) -> str:
 
 
 # --- operations ------------------------------------------------------------------------------------
-def items_of(found: Sequence[Download], paths_known: Collection[str]) -> list[Step | Problem]:
+def items_of(found: Sequence[Download], paths_known: Collection[str]) -> list[reply.Step | reply.Problem]:
     """Return what the files of an answer ask for: whole files, then deletions. Never raises.
 
     The request invites them, so only what may be a mistake needs a yes.
@@ -242,15 +241,15 @@ def items_of(found: Sequence[Download], paths_known: Collection[str]) -> list[St
     files, kept = Files(paths_known), [each for each in found if not each.is_gone]
     is_flat = not any("/" in each.path for each in kept)
     is_packers = all(_is_crlf(text) for each in kept if "\n" in (text := _text_of(each.data) or ""))
-    items = list[Step | Problem]()
+    items = list[reply.Step | reply.Problem]()
     for number, each in enumerate(sorted(found, key=lambda each: (each.is_gone, each.path)), start=1):
         try:
             operation, notes = _operation(each, files, is_flat=is_flat, is_packers=is_packers)
-            items.append(Step(operation, number, notes, foreign="accepted"))
+            items.append(reply.Step(operation, number, notes, foreign="accepted"))
         except OperationError as fault:
             path = paths.shown(each.path)
             fact = f"{path} was not used: {fault.fact}"
-            items.append(Problem(Kind.FILE, fact, number, subject=path, advice=fault.advice))
+            items.append(reply.Problem(Kind.FILE, fact, number, subject=path, advice=fault.advice))
     return items
 
 

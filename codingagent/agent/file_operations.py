@@ -16,7 +16,6 @@ from codingagent.model.journal_entries import ContentChange
 from codingagent.model.notices import FileChanged
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile, FileOperation, MoveFile
-from codingagent.model.plain_text import Note, parted
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
 _NOT_CHANGED = "it is as the chat was shown it, and the user changed it since: left as it is"
@@ -219,7 +218,7 @@ def _write(
     if known is not None:
         if (refused := _refusal(context, order, change, known)) is not None:
             return refused
-        event = replace(event, notes=(*event.notes, Note(_UNSEEN, _READ_FIRST)))
+        event = replace(event, notes=(*event.notes, plain_text.Note(_UNSEEN, _READ_FIRST)))
     after = None if data is None else digest_of(data)
     old = deleted if change.seen is None else change.seen.data
     # A link may have a harmless name.
@@ -227,7 +226,7 @@ def _write(
     place = real if context.secrecy.vault.is_secret_file(real) else path
     texts = placeholders.Texts(place, placeholders.text_of(path, old), new)
     leaks, notes = placeholders.leaks(context, order.names, texts)
-    notes, facts = parted((*event.notes, *notes))
+    notes, facts = plain_text.parted((*event.notes, *notes))
     event = replace(event, notes=notes, facts=facts)
 
     def act() -> events.Event:
@@ -388,7 +387,7 @@ def _fault_of_new(
     if not is_made or order.later is None or operation.unchecked:
         return "", ()
     broken = syntax_check.fault_in(operation.path, text)
-    return broken, (Note(f"it can't be parsed, {broken}", _CORRECT),) if broken else ()
+    return broken, (plain_text.Note(f"it can't be parsed, {broken}", _CORRECT),) if broken else ()
 
 
 def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:

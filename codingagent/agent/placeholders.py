@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -88,13 +88,13 @@ def text_of(path: str, data: bytes | None) -> str | None:
     return text if cells == text else f"{cells}{text}"
 
 
-def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
+def reader(workspace: Workspace, apart: Callable[[], Container[str]] = tuple) -> Callable[[str], str | None]:
     """Return a function that returns the text of a file, of none whose resolved path is in `apart`."""
 
     @cache
     def read(path: str) -> str | None:
         with contextlib.suppress(OperationError):
-            if workspace.resolved(path) not in apart:
+            if workspace.resolved(path) not in apart():
                 return text_of(path, workspace.read(path, whole=False).data)
         return None
 
@@ -151,7 +151,7 @@ def leaks(context: Context, names: tuple[str, ...], *files: Texts) -> tuple[tupl
                 asked += (Ask(("secrets.shown",), (reason,), (grant,)),)
     if not any(each.old for each in files):
         return asked, ()
-    read = reader(context.workspace, *(real(context, each.path) for each in files))
+    read = reader(context.workspace, cache(lambda: {real(context, each.path) for each in files}))
     gone, lost = _lost(vault, files, read)
     return (*asked, *lost), tuple(map(_TOLD["lost"].format, gone))
 

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from codingagent.errors import CodingAgentError, OperationError, WorkError, disk_errors
 from codingagent.model import encoding, events, notices, operations, patterns, plain_text
 from codingagent.model import journal_entries as entries
-from codingagent.model.events import FileFetched
 from codingagent.model.paths import is_glob, shown, unquoted
 from codingagent.model.session_state import Session
 from codingagent.secrets import texts, vault
@@ -159,7 +158,7 @@ class Secrecy:
         match record:
             case entries.OperationStarted():  # what it is about to do is told once it is done
                 record = replace(record, changes=(), event=None)
-            case entries.OperationEnded(event=FileFetched() as event):
+            case entries.OperationEnded(event=events.FileFetched() as event):
                 record = replace(record, event=self.event(event))
             case entries.TurnEnded() if session.is_complete:  # told with what failed, and its end
                 loud = [not events.succeeded(e) or isinstance(e, events.Finished) for e in session.results]
@@ -199,11 +198,11 @@ class Secrecy:
         return replace(session, results=tuple(end.event for end in ends), ends=ends, **told)
 
     def event(self, event: events.Event) -> events.Event:
-        if isinstance(event, FileFetched):
+        if isinstance(event, events.FileFetched):
             return replace(event, content=self.content(event))
         return self.hide_all(event)
 
-    def content(self, event: FileFetched) -> str:
+    def content(self, event: events.FileFetched) -> str:
         if event.encoding == "utf-8":
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)

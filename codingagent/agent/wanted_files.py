@@ -11,9 +11,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from codingagent.agent.context import Views, may_read
-from codingagent.agent.spelling import Spellings
 from codingagent.context import blocks, choose, rank, show
-from codingagent.context.choose import Chosen
 from codingagent.context.held import Held, spans
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError, UsageError
@@ -142,6 +140,8 @@ def told_in(listed: Collection[str], near: Iterable[str] = ()) -> Iterator[str]:
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
     """Return the files that a pattern names (OperationError: too many), and whether it names exactly one."""
+    from codingagent.agent.spelling import Spellings
+
     listed: list[str] | None = None
     for meaning in _meanings(workspace.root, pattern, folder):
         spellings = ["."] if meaning == "." else Spellings(workspace).of(meaning)
@@ -207,9 +207,9 @@ def why_not_text(text: str, *, is_named: bool = False) -> str | None:
     head = text[:_HEAD_CHARACTERS].lower()
     if not is_named and _SAYS_SO.search(head):
         return "it says that it is generated"
-    if len(text) > _LINE_CHARACTERS * (text.count("\n") + 1):
-        return "it is minified"
-    return None
+    # Most files have lines enough in their first eighth.
+    long = all(len(text) > _LINE_CHARACTERS * (text.count("\n", 0, len(text) // n) + 1) for n in (8, 1))
+    return "it is minified" if long else None
 
 
 class Wanted(Struct, frozen=True):
@@ -256,7 +256,7 @@ class RankedFiles:
             rare = {word for word, count in held.items() if count <= _FEW_HOLD}
             self._ranked = [f for f in self._ranked if f.named or not rare.isdisjoint(f.words)]
         self._texts = dict(self._candidates())
-        self.chosen: list[Chosen] = []
+        self.chosen: list[choose.Chosen] = []
 
     @property
     def views(self) -> list[FileView]:
@@ -306,7 +306,7 @@ class RankedFiles:
         self.chosen = []  # what the chat has is said all the same
         return "" if is_anew else show.for_model([], relied)[:room]
 
-    def _unseen(self, part: Chosen, *, is_anew: bool) -> Chosen | None:
+    def _unseen(self, part: choose.Chosen, *, is_anew: bool) -> choose.Chosen | None:
         path = part.file.path
         if path not in self._held:
             return part
@@ -328,7 +328,7 @@ class RankedFiles:
         said = "Not sent again, as this chat has them (else READ_FILE), by their numbers of now"
         return f"{said}: {'; '.join(told)}." if told else ""
 
-    def _choose(self, tokens: int) -> list[Chosen]:
+    def _choose(self, tokens: int) -> list[choose.Chosen]:
         """Choose, and hide the secrets of what is chosen; choose anew while that is not all hidden yet."""
         while True:
             self.chosen = choose.choose(self._asked, self._ranked, self._texts, tokens, self._log)

@@ -10,7 +10,6 @@ from tomlkit.exceptions import TOMLKitError
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model import settings
 from codingagent.model.encoding import typed_text
-from codingagent.model.settings import ENVIRONMENT_PREFIX, Source
 from codingagent.process.runner import open_editor
 from codingagent.storage import atomic_write
 from codingagent.storage.homes import read_toml
@@ -18,14 +17,14 @@ from codingagent.storage.homes import read_toml
 
 def set_value(path: Path, key: str, text: str, kept: Sequence[str] | None = None) -> None:
     """Set a setting to a value, lists with commas; with `kept` add it to the file's list, else to these."""
-    source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
+    source = settings.from_environment({f"{settings.ENVIRONMENT_PREFIX}{key.upper()}": text})
     # Some variables are no settings.
-    found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])
+    found = settings.resolve([settings.Source(f"config set {key}", source.values or {key: text})])
     value = getattr(found.settings, key)
     if kept is not None:
         if not isinstance(value, tuple):
             raise UsageError(f"config add {key}: it is no list; use `config set`")
-        own = settings.resolve([Source(str(path), {key: read_toml(path).get(key, kept)})])
+        own = settings.resolve([settings.Source(str(path), {key: read_toml(path).get(key, kept)})])
         value = tuple(dict.fromkeys((*getattr(own.settings, key), *value)))
     _change(path, key, list(value) if isinstance(value, tuple) else value)
 
@@ -37,7 +36,7 @@ def unset(path: Path, key: str) -> bool:
         _change(path, key, None)
     else:
         default = getattr(settings.Settings(), key, "")
-        settings.resolve([Source(f"config unset {key}", {key: default})])
+        settings.resolve([settings.Source(f"config unset {key}", {key: default})])
     return was_there
 
 
@@ -46,7 +45,7 @@ def edit(path: Path) -> None:
     if not path.exists():
         _write(path, "# Settings: codingagent help settings\n")
     open_editor(path)
-    settings.resolve([Source(str(path), read_toml(path))])
+    settings.resolve([settings.Source(str(path), read_toml(path))])
 
 
 def _change(path: Path, key: str, value: object) -> None:

@@ -43,10 +43,8 @@ class Look(Struct, frozen=True):
 
     def mark(self, success: bool) -> Span:
         """Return the mark of a result; a word if marks can't be shown."""
-        style = "good" if success else "bad"
-        if self.has_marks:
-            return ("✓" if success else "✗", style)
-        return ("ok    " if success else "FAILED", style)
+        good, bad = ("✓", "✗") if self.has_marks else ("ok    ", "FAILED")
+        return (good, "good") if success else (bad, "bad")
 
 
 PIPE = Look()

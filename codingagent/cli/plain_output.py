@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from codingagent.cli import layout, stdio
 from codingagent.cli.command_table import runnable
-from codingagent.cli.layout import Line, Span
 from codingagent.cli.record_words import Hung, asked_in, laid_out, lines_of, margin, request_line
 from codingagent.editing import diff
 from codingagent.errors import WorkError
@@ -190,11 +189,11 @@ class Lines(Screen):
     _request: tuple[entries.RequestWritten, Session] | None = None
     """The request that was written, until it is known what the person is to do with it."""
 
-    def lines(self, lines: Iterable[Line]) -> None:
+    def lines(self, lines: Iterable[layout.Line]) -> None:
         """Show lines that were laid out to fit."""
         self._stream.write(layout.plain_lines(lines))
 
-    def _say(self, *spans: Span, indent: int = 2) -> None:
+    def _say(self, *spans: layout.Span, indent: int = 2) -> None:
         """Show a line, laid out to fit."""
         self._lay([(spans, indent)])
 
@@ -213,7 +212,7 @@ class Lines(Screen):
         return None
 
     def _record(self, record: entries.Record, session: Session) -> None:
-        beside: Line = ()
+        beside: layout.Line = ()
         below: Iterable[Hung] = ()
         if isinstance(record, entries.RequestWritten):
             self._request = record, session
@@ -272,7 +271,7 @@ class Lines(Screen):
             share = f"{100 * size // self._budget} % of context_chars, {self._budget:,}"
             self._say((f"  The request takes {share}", "warn"))
 
-    def _details(self, event: events.Event) -> tuple[Line, list[Hung]]:
+    def _details(self, event: events.Event) -> tuple[layout.Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
         is_full = self.how == "full"
         told, below = self._take_change(0), list[Hung]()

@@ -1,7 +1,7 @@
 """Word the records of a journal for the person, on every screen: what is for the model stays out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from codingagent.checkpoints.history import named
 from codingagent.cli import command_table, layout
@@ -9,12 +9,9 @@ from codingagent.cli.layout import Line, Look
 from codingagent.model import approval, events, patterns, results, session_state
 from codingagent.model import journal_entries as entries
 from codingagent.model.check_outcome import NAMED, compared, passed_in, told_before
-from codingagent.model.events import Event, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import estimated, on_screen, one_line, plural, some, unmasked
-
-if TYPE_CHECKING:
-    from codingagent.storage.mailbox import Mailbox
+from codingagent.storage.mailbox import Mailbox
 
 Hung = tuple[Line, int]
 """A line, and the indent of those into which it is wrapped; 0: never wrapped, so that it can be copied."""
@@ -31,7 +28,7 @@ _ESCAPED = patterns.lazy_pattern(r"\\([_*#\[\]`~])")
 def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
     record: entries.Record,
     session: session_state.Session,
-    mailbox: "Mailbox | None",
+    mailbox: Mailbox | None,
     look: Look,
     beside: Line = (),
     below: Iterable[Hung] = (),
@@ -160,7 +157,7 @@ def laid_out(lines: Iterable[Hung], look: Look) -> Iterator[Line]:
         yield from layout.hang(clean, look, indent) if indent else [clean]
 
 
-def outcome_of(event: Event) -> str:
+def outcome_of(event: events.Event) -> str:
     """Return what came of an operation: without what the model is to do about it."""
     fact = results.words_of(event)
     match event:
@@ -177,7 +174,7 @@ def outcome_of(event: Event) -> str:
             return fact
 
 
-def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
+def _told(event: events.Event, kind: Kind | None) -> tuple[str, str]:
     """Return what came of an operation, for a line of a turn, and what is less important of it."""
     match event:
         case events.FileCreated():
@@ -195,7 +192,7 @@ def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
             is_check = "check: " * (kind is Kind.CHECK)
             words = passed_in(event) if kind is Kind.CHECK else ""
             took = layout.duration(event.duration_s)
-            end = "" if succeeded(event) else f"{results.end_of(event)}, "
+            end = "" if events.succeeded(event) else f"{results.end_of(event)}, "
             return f"{is_check}{words or one_line(event.command)}", f"  {end}{took}"
         case events.Refused(kind=Kind.DONE):
             return f"DONE {outcome_of(event)}", ""
@@ -203,11 +200,11 @@ def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
             return event.fact.replace("'", "", 2), ""
         case _:
             fact = outcome_of(event)
-            return fact if event.kind in fact or succeeded(event) else f"{event.kind}: {fact}", ""
+            return fact if event.kind in fact or events.succeeded(event) else f"{event.kind}: {fact}", ""
 
 
 def _outcome(
-    event: Event, look: Look, beside: Line, below: Iterable[Hung], kind: Kind | None = None
+    event: events.Event, look: Look, beside: Line, below: Iterable[Hung], kind: Kind | None = None
 ) -> Iterator[Hung]:
     if isinstance(event, events.MessageShown):
         # Each line is marked: none looks like a line of this program.
@@ -217,7 +214,7 @@ def _outcome(
         yield from _marked(lines, look, "name")
     elif not isinstance(event, events.Finished) or event.notes:
         what, aside = _told(event, kind)
-        mark = look.mark(succeeded(event))
+        mark = look.mark(events.succeeded(event))
         yield [("  ", ""), mark, (f" {what}", ""), (aside, "dim"), *beside], 4
     yield from below
     for note in event.facts or event.notes:
@@ -286,7 +283,7 @@ def request_line(number: int, path: str, egress: entries.Egress | None, look: Lo
 
 
 def _turn(record: entries.TurnEnded, session: session_state.Session, look: Look) -> Iterator[Hung]:
-    failed = [event for event in session.results if not succeeded(event)]
+    failed = [event for event in session.results if not events.succeeded(event)]
     good, changed = len(session.results) - len(failed), len(record.changed)
     more = " or more" * (changed == entries.CHANGED_LIMIT)
     told = [f"{good} ok"] if good or not failed else []

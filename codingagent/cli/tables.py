@@ -20,7 +20,6 @@ from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.model import journal_entries as entries
 from codingagent.model import patterns, plain_text, session_fold, settings
-from codingagent.model.plain_text import estimated, on_screen
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.journal import document
 from codingagent.workspace.workspace import LEAVE_FILE
@@ -88,7 +87,7 @@ def show_egress(session_id: str, records: Iterable[entries.Record], *, json: boo
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
             f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
-            f" {egress.size_bytes} bytes, {estimated(egress.tokens)}, SHA-256 {egress.digest};"
+            f" {egress.size_bytes} bytes, {plain_text.estimated(egress.tokens)}, SHA-256 {egress.digest};"
             f" files: {files or 'none'}; secrets ({egress.secrets}): {hidden or 'none'}{kept}"
         )
 
@@ -123,7 +122,7 @@ def show_as_markdown(session: Session, told: Told) -> None:
     """
     theirs = (each for each in told if not isinstance(each[0], _OF_THE_PERSON))
     lines = laid_out(_history(theirs, None, layout.PIPE, layout.local_now()), layout.PIPE)
-    task = f"{session.name}\n" * bool(session.name) + on_screen(session.task).strip()
+    task = f"{session.name}\n" * bool(session.name) + plain_text.on_screen(session.task).strip()
     text = f"{task}\n{layout.plain_lines(lines)}"
     mark = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text))))
     be_utf8(sys.stdout)
@@ -220,12 +219,12 @@ def show_diff(
         return
     if is_living(sys.stdout):
         coloured: Iterable[Line] = (
-            [(on_screen(line), diff_style(line))] for line in text.removesuffix("\n").split("\n")
+            [(plain_text.on_screen(line), diff_style(line))] for line in text.removesuffix("\n").split("\n")
         )
         show_lines(coloured, may_page=True)
     else:
         be_utf8(sys.stdout)
-        sys.stdout.write("\n".join(map(on_screen, text.split("\n"))))
+        sys.stdout.write("\n".join(map(plain_text.on_screen, text.split("\n"))))
     if not text:
         _print("nothing was changed")
     if left_out:
@@ -244,12 +243,12 @@ def _show_names(
         return
     if how == "name-only":
         be_utf8(sys.stdout)
-        sys.stdout.writelines(f"{on_screen(path)}\n" for path, _, _ in found)
+        sys.stdout.writelines(f"{plain_text.on_screen(path)}\n" for path, _, _ in found)
         return
     look = look_of(sys.stdout)
     rows = [
         (
-            (on_screen(path), ""),
+            (plain_text.on_screen(path), ""),
             (layout.counted(*count, look) if count else "no text", "dim"),
             ("" if kind == "modified" else kind, ""),
         )
@@ -315,4 +314,4 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{runnable(on_screen(text))}\n")
+    sys.stdout.write(f"{runnable(plain_text.on_screen(text))}\n")

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -160,7 +159,7 @@ class Console(Lines):
             reason = (self._line(keys, why) or "").strip() if asks_why else ""
         return Answer(decision, reason=reason, how="terminal")
 
-    def keyboard(self) -> AbstractContextManager[Keyboard] | None:
+    def keyboard(self) -> contextlib.AbstractContextManager[Keyboard] | None:
         return self._keyboard() if self._can_ask and self._fault is None else None
 
     @contextlib.contextmanager

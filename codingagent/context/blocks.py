@@ -9,7 +9,8 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.model.plain_text import blanks
@@ -38,7 +39,7 @@ _GROUP, _GROUPED = lazy_pattern(r"(?:const|var|type)\s*\("), lazy_pattern(r"\t(\
 _BELONGS_BELOW = lazy_pattern(r"\s*(?:@|#(?!\s*define|include|pragma|if|endif)|//|/\*|\*|--|;)")
 
 
-class CodeBlock(NamedTuple):
+class CodeBlock(Struct, frozen=True, gc=False):
     """Lines of a file, from `first` to `last`, counted from 1, and what they define."""
 
     first: int
@@ -46,14 +47,6 @@ class CodeBlock(NamedTuple):
     names: tuple[str, ...] = ()
     around: tuple[int, ...] = ()
     """The lines that begin what its lines are in: classes, and the last of its own definitions."""
-
-
-class _Definition(NamedTuple):
-    """A line that begins a definition, a section or a key."""
-
-    line: int
-    depth: int
-    name: str
 
 
 def lines_of(text: str) -> list[str]:
@@ -68,34 +61,36 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     lines = lines_of(text)
     if not lines:
         return []
-    # At what stands at the outermost level, and at the members of classes.
-    cuts = [CodeBlock(1, 0)]
-    within: list[tuple[_Definition, bool]] = []  # whether it has members
-    heads = [*islice(_heads(path, lines), _MOST_HEADS + 1), _Definition(0, 0, "")]
-    for head, below in pairwise(heads) if len(heads) <= _MOST_HEADS + 1 else ():
-        while within and within[-1][0].depth >= head.depth:
+    # At what stands at the outermost level, and at the members of classes: first line, names, around.
+    cuts: list[tuple[int, tuple[str, ...], tuple[int, ...]]] = [(1, (), ())]
+    within: list[tuple[int, int, bool]] = []  # line, depth, whether all to there have members
+    heads = [*islice(_heads(path, lines), _MOST_HEADS + 1), (0, 0, "")]
+    for (line, depth, name), below in pairwise(heads) if len(heads) <= _MOST_HEADS + 1 else ():
+        while within and within[-1][1] >= depth:
             within.pop()
-        is_cut = all(has_members for _, has_members in within) and (within or not head.depth)
-        is_deeper = below.depth > head.depth
-        within.append((head, is_deeper and _HAS_MEMBERS.match(lines[head.line - 1]) is not None))
+        are_members = not within or within[-1][2]
+        is_cut = are_members and (within or not depth)
+        has_members = below[1] > depth and _HAS_MEMBERS.match(lines[line - 1]) is not None
+        within.append((line, depth, are_members and has_members))
         if is_cut:
-            first = _with_what_is_above(lines, head)
-            if first > cuts[-1].first:
-                cuts.append(CodeBlock(first, 0))
-            around = tuple([each.line for each, _ in within])
-            cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
-    ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
+            names: tuple[str, ...] = (name,)
+            first = _with_what_is_above(lines, line, depth)
+            if first <= cuts[-1][0]:
+                first, above, _ = cuts.pop()
+                names = (*above, name)
+            cuts.append((first, names, tuple([each[0] for each in within])))
+    ends = [*(first - 1 for first, *_ in cuts[1:]), len(lines)]
     made: list[CodeBlock] = []
-    for each, last in zip(cuts, ends, strict=True):
-        cut, first = each, each.first
-        if cut.around and path.endswith(".go") and _GROUP.match(lines[cut.around[-1] - 1]):
+    for (start, defined, around), last in zip(cuts, ends, strict=True):
+        first, names = start, defined
+        if around and path.endswith(".go") and _GROUP.match(lines[around[-1] - 1]):
             inner = (_GROUPED.match(line) for line in lines[first:last])
-            cut = cut._replace(names=(*cut.names, *(found[1] for found in inner if found)))
+            names = (*names, *(found[1] for found in inner if found))
         while last - first >= _LONG_LINES:
             end = _piece_end(lines, first)
-            made.append(CodeBlock(first, end, cut.names, cut.around))
+            made.append(CodeBlock(first, end, names, around))
             first = end + 1
-        made.append(CodeBlock(first, last, cut.names, cut.around))
+        made.append(CodeBlock(first, last, names, around))
     return made
 
 
@@ -129,7 +124,8 @@ def _piece_end(lines: Sequence[str], first: int) -> int:
     return min(ends, key=cost, default=middle)
 
 
-def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
+def _heads(path: str, lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield each line that begins a definition, a section or a key, its depth, and the name."""
     suffix, in_code = path.rpartition(".")[2].lower(), False
     is_markdown, pattern = suffix in ("md", "mdx", "markdown"), _PATTERNS.get(suffix)
     is_text = is_markdown or suffix in ("rst", "txt")
@@ -139,19 +135,19 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
         whole = "\n".join((line, *(lines[at : at + 1] or [""]))) if is_text else line
         if line and not in_code and pattern and (found := pattern.match(whole)):
             name = next(filter(None, found.groups()), "")
-            yield _Definition(at, len(line) - len(line.lstrip()), name)
+            yield at, len(line) - len(line.lstrip()), name
 
 
-def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
+def _with_what_is_above(lines: Sequence[str], line: int, depth: int) -> int:
     """Return the first line of a definition with its comments and decorators, also one of several lines."""
-    first = at = head.line
+    first = at = line
     if at > 2 and not lines[at - 2].strip() and lines[at - 3].rstrip().endswith("*/"):
-        first = at = head.line - 1
+        first = at = line - 1
     while at > 1 and lines[at - 2].strip():
         at -= 1
         above = lines[at - 1]
         if above[0] == "@" or (at == first - 1 and _BELONGS_BELOW.match(above)):
             first = at
-        elif head.depth or above[0] not in ") ":
+        elif depth or above[0] not in ") ":
             break
     return first

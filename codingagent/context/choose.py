@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nlargest
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -99,7 +98,7 @@ class _Page:
         return Chosen(self.file, (*shown[:-1],), len(self.lines), round(self.tokens))
 
 
-class _Candidate(NamedTuple):
+class _Candidate(Struct, frozen=True, eq=False):
     page: _Page
     block: CodeBlock
     text: str = ""
@@ -115,9 +114,8 @@ def _cut(asked: Query, path: str, text: str) -> list[tuple[CodeBlock, str, tuple
     """Return the blocks of a file, each as a candidate has it."""
     lines, cut = lines_of(text), blocks(path, text)
     texts = ["\n".join(lines[each.first - 1 : each.last]) for each in cut]
-    counts = map(asked.count_parts, texts)
-    names = (frozenset().union(*map(parts_of, each.names)) for each in cut)
-    return list(zip(cut, texts, counts, names, strict=True))
+    names = [parts_of(" ".join(each.names)) for each in cut]
+    return list(zip(cut, texts, map(asked.count_parts, texts), names, strict=True))
 
 
 def choose(
@@ -149,8 +147,7 @@ def choose(
             if each.page.kind == kind:
                 most = budget * _ASIDE - each.page.tokens if each.page.is_aside else budget
                 total += each.page.add(each.block, min(limit - total, most))
-    best = sorted(pages, key=lambda page: page.kind != "source")
-    return [page.chosen() for page in best if page.shown]
+    return [page.chosen() for page in sorted(pages, key=lambda page: page.kind != "source") if page.shown]
 
 
 def kind_of(path: str) -> str:

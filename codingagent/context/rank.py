@@ -82,7 +82,8 @@ class Query(Struct, frozen=True, eq=False):
     task: str
     words: Mapping[str, float]
     roots: tuple[str, ...]
-    """The words without their endings, as they are looked for in files."""
+    stems: tuple[str, ...]
+    """The words without their endings, as they are looked for in files; and without a last s."""
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
     kinds: frozenset[str] = frozenset()
@@ -101,7 +102,7 @@ class Query(Struct, frozen=True, eq=False):
     def count_parts(self, text: str) -> tuple[int, ...]:
         """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
         low = text.lower()
-        if not any(word.removesuffix("s") in low for word in self.words):  # as most texts have none
+        if not any(map(low.__contains__, self.stems)):  # as most texts have none
             return (0,) * len(self.words)
         have = Counter(map(str.lower, _PART.findall(text)))
         return tuple(
@@ -150,7 +151,8 @@ def query(task: str, check: str = "") -> Query:
     found |= {each: found[each] * _KIND for each in found if each in _WORDS["of kinds"]}
     best = dict(islice(sorted(found.items(), key=lambda each: each[0] not in said), _WORDS_LIMIT))
     exact = frozenset(each for each in said if len(each) > 2)
-    return Query(task, best, tuple(map(_root, best)), exact, kinds, check)
+    stems = tuple(word.removesuffix("s") for word in best)
+    return Query(task, best, tuple(map(_root, best)), stems, exact, kinds, check)
 
 
 def look(asked: Query, path: str, text: str) -> Row:
@@ -165,10 +167,7 @@ def rank(
     by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
     in_paths = [asked.count(path.lower()) for path in paths]
     by_path = bm25(asked, in_paths)
-    last: dict[str, int] = {}
-    for ago, commit in enumerate(log):
-        for path in commit.paths:
-            last.setdefault(path, ago)
+    last = {path: ago for ago, commit in reversed([*enumerate(log)]) for path in commit.paths}
     told = [asked.count_parts(commit.message) for commit in log]
     alike, messages = _alike(asked, log, told), _by_messages(asked, log, told)
     title = asked.task.strip().partition("\n")[0].lower()
@@ -210,8 +209,7 @@ def is_unsure(ranked: Sequence[Ranked], log: Sequence[PastCommit]) -> bool:
 def named_in(task: str, paths: Iterable[str]) -> set[str]:
     """Return the paths that a task names: whole, or by an end that at most three of them share."""
     task = unicodedata.normalize("NFC", task)
-    said = {word.lower() for word in said_in(task)}
-    task = task.lower()
+    said, task = {word.lower() for word in said_in(task)}, task.lower()
     found: dict[str, list[str]] = {}
     for path in paths:
         # A disk may keep other forms of the letters, and in some scripts \w ends within a word.

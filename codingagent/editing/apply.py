@@ -47,9 +47,8 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
         if (opened := OPEN.fullmatch(bare[at])) is None:
             at += 1
             if bare[at - 1].strip():
-                raise OperationError(
-                    f"Line {at} of the body is outside of SEARCH/REPLACE", advice=f"; {_HOW}"
-                )
+                fact = f"Line {at} of the body is outside of SEARCH/REPLACE"
+                raise OperationError(fact, advice=f"; {_HOW}")
             continue
         replacement, at = _read_replacement(lines, bare, at, len(opened[1]))
         replacements.append(replacement)
@@ -66,9 +65,8 @@ def _read_replacement(lines: list[str], bare: list[str], at: int, length: int) -
     close = next((i for i in range(at + 1, len(bare)) if bare[i] == ">" * length + " REPLACE"), None)
     inside = bare[at + 1 : close]
     if close is None or bare[at] in inside:
-        raise OperationError(
-            f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE", advice=f"; {_HOW}"
-        )
+        fact = f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE"
+        raise OperationError(fact, advice=f"; {_HOW}")
     middles = [i for i, line in enumerate(inside, at + 1) if line == "=" * length]
     end = close
     if len(middles) == 2 and edit_markers.is_doubled(lines, at, middles[1], close):
@@ -424,25 +422,21 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
     Specification 001, editFile. The one hunk is whatever lines have changed.
     """
     if len(substitutions) * len(text) > _WORK_LIMIT:
-        raise OperationError(
-            f"{len(substitutions)} edits are too many for a file of {len(text)} characters",
-            advice="; replace the whole file",
-        )
+        fact = f"{len(substitutions)} edits are too many for a file of {len(text)} characters"
+        raise OperationError(fact, advice="; replace the whole file")
     new = text
     for index, substitution in enumerate(substitutions):
         where = f"edits[{index}].oldContent"
         if not substitution.old:
-            raise OperationError(
-                f"{where} is empty; nothing was changed", advice=": give the text to replace"
-            )
+            fact = f"{where} is empty; nothing was changed"
+            raise OperationError(fact, advice=": give the text to replace")
         at = new.find(substitution.old)
         if at < 0:
             old, how = substitution.old, ": read the file and copy its text exactly"
             folded = old.replace("\r\n", "\n")
             if "\r\n" in new and "\n" in old and folded in new.replace("\r\n", "\n"):
                 how = ": the file's lines end in \\r\\n, write them so"
-            fact = f"{where} not found: '{shown(old)}'; nothing was changed"
-            raise OperationError(fact, advice=how)
+            raise OperationError(f"{where} not found: '{shown(old)}'; nothing was changed", advice=how)
         new = f"{new[:at]}{substitution.new}{new[at + len(substitution.old) :]}"
     before, after = (_LINE.findall(each) for each in (text, new))
     head, tail = nearest.common_ends(before, after)

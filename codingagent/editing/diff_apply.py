@@ -6,6 +6,7 @@ the line number, the enclosing function. A number alone proves nothing, for mode
 places that fit it may name one.
 """
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -16,7 +17,7 @@ from codingagent.editing.file_lines import FileLines
 from codingagent.editing.match import Found, Place, SearchEdit
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, operations
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import blanks, joined
 
 
 class PlacedHunk:
@@ -69,27 +70,16 @@ def fits_of(lines: FileLines, hunk: PlacedHunk) -> list[Place]:
 
 
 def _sections(lines: FileLines, name: str) -> list[tuple[int, int]]:
-    """Return where each class or function of that name begins, and where the next thing does."""
+    """Return where each class or function of that name begins, and the next thing that is no deeper."""
     found: list[tuple[int, int]] = []
+    # git cuts the text at 80 characters.
+    begins = re.compile(rf"\s*{re.escape(name)}" + r"(?!\w)" * (len(name) < 70))
     for start, line in enumerate(lines):
-        text = line.strip()
-        behind = text[len(name) :][:1]
-        # git cuts the text at 80 characters.
-        is_longer = len(name) < 70 and (behind.isalnum() or behind == "_")
-        if text.startswith(name) and not is_longer:
-            found.append((start, _section_end(lines, start)))
+        if begins.match(line):
+            ends = re.compile(rf"\s{{0,{len(blanks(line))}}}[\w$]")
+            later = (at for at in range(start + 1, len(lines)) if ends.match(lines[at]))
+            found.append((start, next(later, len(lines))))
     return found
-
-
-def _section_end(lines: FileLines, start: int) -> int:
-    """Return where something begins that is no deeper than the line at `start`."""
-    depth = len(lines[start]) - len(lines[start].lstrip())
-    for at in range(start + 1, len(lines)):
-        text = lines[at].lstrip()
-        is_first = text[:1].isalnum() or text[:1] in ("_", "$")
-        if is_first and len(lines[at]) - len(text) <= depth:
-            return at
-    return len(lines)
 
 
 # Fewer characters may be in a file by chance.
@@ -339,10 +329,8 @@ def _check(
     lines, said = ground.lines, hunk.said
     elided = None if said.is_counted else elisions.first_elision(hunk.new, lines.bare_counts.keys())
     if elided is not None:
-        raise OperationError(
-            f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out",
-            advice="; write that text",
-        )
+        fact = f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out"
+        raise OperationError(fact, advice="; write that text")
     is_exact = said.is_verbatim and not fit.note
     if not said.is_verbatim:
         match.check_flush(SearchEdit(tuple(hunk.old), tuple(hunk.new), hunk.label), fit, lines)

@@ -12,16 +12,8 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_rules, characters, elisions, file_kinds, indentation
+from codingagent.editing import body_rules, characters, elisions, file_kinds, indentation, nearest
 from codingagent.editing.file_lines import FileLines, split
-from codingagent.editing.nearest import (
-    EXCERPT_LIMIT_LINES,
-    SHOWN_LINE_CHARACTERS,
-    around,
-    clip,
-    common_ends,
-    nearest,
-)
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, operations
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, BodyEvidence, Channel, Damage, DamageRow, Rule
@@ -81,7 +73,7 @@ def only(lines: list[str], label: str, places: list[Place], advice: str = _MORE_
     more = ", …" if len(places) > 10 else ""
     raise OperationError(
         f"{label} matches {len(places)} places (lines {where}{more})",
-        around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
+        nearest.around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
         advice=f"; {advice}",
     )
 
@@ -119,10 +111,8 @@ def _shift(line: str, add: str, drop: str) -> str:
     if not line.strip():
         return line
     if not line.startswith(drop):
-        raise OperationError(
-            "REPLACE has a line that is indented less than SEARCH differs from the file",
-            advice="; write both with the indentation of the file",
-        )
+        fact = "REPLACE has a line that is indented less than SEARCH differs from the file"
+        raise OperationError(fact, advice="; write both with the indentation of the file")
     return add + line.removeprefix(drop)
 
 
@@ -194,10 +184,8 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search) if lead else sought.search
     if bare != sought.search and all(map(lines.places, (bare, sought.search))):
-        raise OperationError(
-            f"{sought.label} matches both with the indentation of its tags and without it",
-            advice="; send it again with its tags at the start of a line",
-        )
+        fact = f"{sought.label} matches both with the indentation of its tags and without it"
+        raise OperationError(fact, advice="; send it again with its tags at the start of a line")
     for said, rows in _readings(sought):
         for rule in RULES:
             if places := fits(lines, rule, said.search):
@@ -213,13 +201,14 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
                     found, undone=undone | ({Damage.UNDERSCORES} if Damage.ESCAPES in undone else undone)
                 )
     what, how = "not found", "; copy its lines exactly as the file has them"
-    detail: str | Callable[[], str] = partial(nearest, lines, [*sought.search])
+    detail: str | Callable[[], str] = partial(nearest.nearest, lines, [*sought.search])
     part = sought.search[0].strip() if len(sought.search) == 1 else ""
     is_indented = any(line[:1].isspace() for line in sought.search)
     is_flat = not (is_indented or lines.indented.isdisjoint(sought.search))
-    long = (i for i, line in enumerate(lines) if part and len(line) > SHOWN_LINE_CHARACTERS and part in line)
+    most = nearest.SHOWN_LINE_CHARACTERS
+    long = (i for i, line in enumerate(lines) if part and len(line) > most and part in line)
     if (at := elisions.first_elision(sought.search)) is not None:
-        dots = clip(sought.search[at].strip())
+        dots = nearest.clip(sought.search[at].strip())
         what = f"has the line '{dots}' instead of the lines themselves"
         how = "; write all lines, or only those that change with enough around them"
     elif is_flat and sought.arrival is not None and not sought.is_verbatim:
@@ -229,8 +218,8 @@ def find(lines: FileLines, sought: SearchEdit) -> Found:
     elif (index := next(long, None)) is not None:
         line, at = lines[index], lines[index].index(part)
         # No value is cut at its head, or nobody would know it for a secret.
-        head = line[max(at - SHOWN_LINE_CHARACTERS // 2, 0) : at].partition(" ")[2]
-        detail = f"It stands here: …{head}{clip(line[at:])}"
+        head = line[max(at - most // 2, 0) : at].partition(" ")[2]
+        detail = f"It stands here: …{head}{nearest.clip(line[at:])}"
         what = f"is a part of line {index + 1}, which has {len(line):,} characters"
         how = "; write that line whole, or change it with RUN_COMMAND"
     raise OperationError(f"{sought.label} {what}", detail, advice=how)
@@ -281,7 +270,7 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
     if False in own.values():
         raise _in_doubt(sought, "in a string, whose tabs or spaces are unknown", ground.replaced)
     new = tuple(line if i in own else place.change(line) for i, line in enumerate(sought.replace))
-    same = common_ends(sought.search, sought.replace)
+    same = nearest.common_ends(sought.search, sought.replace)
     if sought.arrival is None:
         return Found(place.start, place.count, new, same, place.note)
     is_loose = file_kinds.is_prose(sought.path) or file_kinds.is_makefile(sought.path)
@@ -291,10 +280,8 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
     fresh = [line for line in new if line not in old]
     dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
     if (elided := next((line for line in dots if not lines.counts[line]), None)) is not None:
-        raise OperationError(
-            f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
-            advice="; write all lines that belong there",
-        )
+        fact = f"REPLACE has the line '{nearest.clip(elided.strip())}' instead of the lines themselves"
+        raise OperationError(fact, advice="; write all lines that belong there")
     way = sought.arrival.way
     if way or sought.proven:
         # A chat changes all or none: a character that it would have changed shows that it was not there.
@@ -311,7 +298,7 @@ def _replacement(lines: FileLines, sought: SearchEdit, place: Place, *, is_retab
     )
     mended = body_rules.mend_lines(joined(new), ground, arrival, called="REPLACE")
     if (lines_meant := (*split(mended.text),)) != new:
-        new, same = lines_meant, common_ends(sought.search, lines_meant)
+        new, same = lines_meant, nearest.common_ends(sought.search, lines_meant)
         if sought.search != tuple(lines[place.start : place.start + place.count]):
             same = (0, 0)
     return Found(place.start, place.count, new, same, place.note, notes=mended.notes)
@@ -333,7 +320,8 @@ def _check_trail(sought: SearchEdit, there: Sequence[str]) -> None:
 def _in_doubt(sought: SearchEdit, what: str, there: Sequence[str]) -> OperationError:
     return OperationError(
         f"{sought.label} was damaged by the chat, and REPLACE has a new line {what}",
-        "The lines in the file are:\n" + "\n".join(f"  {clip(line)}" for line in there[:EXCERPT_LIMIT_LINES]),
+        "The lines in the file are:\n"
+        + "\n".join(f"  {nearest.clip(line)}" for line in there[: nearest.EXCERPT_LIMIT_LINES]),
         advice=f"; {_again(sought)}, exactly as the file has it",
     )
 

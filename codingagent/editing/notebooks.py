@@ -50,10 +50,8 @@ def to_edit(path: str, text: str, olds: Iterable[str], *, is_counted: bool) -> s
     """
     found = shown(path, text)
     if is_counted and found != text:
-        raise OperationError(
-            f"'{path}': lines of a notebook are not counted: it has others on disk than it shows",
-            advice=": send the edit with SEARCH and REPLACE",
-        )
+        fact = f"'{path}': lines of a notebook are not counted: it has others on disk than it shows"
+        raise OperationError(fact, advice=": send the edit with SEARCH and REPLACE")
     return found if all(old in found for old in olds) else text
 
 
@@ -74,9 +72,8 @@ def written(text: str, new: str) -> str:
     dumps, line_end = _style(text), "\r\n" if "\r\n" in text else "\n"
     tail = text[len(text.rstrip()) :]
     if dumps(found.document).replace("\n", line_end) + tail != text:
-        raise OperationError(
-            "this notebook is not written as Jupyter writes one", advice=": edit it with a program"
-        )
+        fact = "this notebook is not written as Jupyter writes one"
+        raise OperationError(fact, advice=": edit it with a program")
     lines = [line for line, _ in found.sections]
     whole, mark = new if new.endswith("\n") else f"{new}\n", lines[0].split()[1]
     pieces = re.split(rf"^(# {mark} .*\n)", whole, flags=re.MULTILINE)
@@ -113,10 +110,8 @@ def _style(text: str) -> Callable[[Any], str]:
 def replaced(path: str, new: str, old: str | None) -> str:
     """Return the JSON of a notebook whose new text came whole, in the form in which notebooks are shown."""
     if old is None or not is_shown(path, shown(path, old)):
-        raise OperationError(
-            f"'{path}' has the form in which notebooks are shown, and is none",
-            advice=": make one with a program that uses nbformat, then edit it",
-        )
+        fact = f"'{path}' has the form in which notebooks are shown, and is none"
+        raise OperationError(fact, advice=": make one with a program that uses nbformat, then edit it")
     return written(old, new)
 
 

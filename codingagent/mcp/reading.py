@@ -15,7 +15,6 @@ from codingagent.model.events import FileRequested
 from codingagent.model.operations import ReadFile
 from codingagent.model.plain_text import clip_middle
 from codingagent.prompt import file_contents, file_list
-from codingagent.prompt.file_list import Listing
 from codingagent.protocols import calls
 from codingagent.storage.homes import Home
 
@@ -40,7 +39,7 @@ class ToolReader:
 
     def read(self, call: Any) -> str:
         """Return what a call shows; OperationError if there is nothing to show."""
-        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, Listing({})
+        workspace, secrecy, listing = self._context.workspace, self._context.secrecy, file_list.Listing({})
         if self._is_new:
             listing, self._is_new = workspace.listing(), False
         # The values in secret files are learned before anything is shown: any other file may hold them.
@@ -66,13 +65,13 @@ class ToolReader:
                 text = store.diff(before, after, sorted(touched)) if touched else ""
         return clip_middle(self._context.secrecy.hide_diffs(text), _CHARACTERS) or "nothing was changed"
 
-    def _matching(self, glob: str) -> Listing:
+    def _matching(self, glob: str) -> file_list.Listing:
         """Return the listing of the files that fit a glob, or are in a folder of that name."""
         listing, glob = self._context.workspace.listing(), glob.strip("/") or "**"
         known = "\0".join(("", *filter(paths.is_utf8, listing.files), ""))
         found = {*paths.matches(glob, known), *paths.matches(f"{glob}/**", known)}
         may_read = self._context.may_read
-        return Listing(
+        return file_list.Listing(
             {p: n for p, n in listing.files.items() if p in found and may_read(p)}, listing.ignored
         )
 

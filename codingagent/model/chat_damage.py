@@ -112,7 +112,6 @@ def _undoing(trace: re.Pattern[str], plain: str | Callable[[re.Match[str]], str]
 
 
 without_escapes = _undoing(ESCAPE, r"\1")
-without_underscore_escapes = _undoing(UNDERSCORE, "_")
 without_entities = _undoing(ENTITY, _character)
 with_straight_quotes = _undoing(TYPOGRAPHIC, _plain)
 without_zero_width = _undoing(ZERO_WIDTH, "")
@@ -161,7 +160,7 @@ ROWS = (
     DamageRow(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
     DamageRow(Damage.LINKS, LINK, _undoing(LINK, lambda found: found[1] or found[2]), ""),
     DamageRow(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
-    DamageRow(Damage.UNDERSCORES, UNDERSCORE, without_underscore_escapes, "_"),
+    DamageRow(Damage.UNDERSCORES, UNDERSCORE, _undoing(UNDERSCORE, "_"), "_"),
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
     DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, _undoing(_INLINE_ESCAPE, r"\1"), _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),

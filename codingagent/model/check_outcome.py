@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event
-from codingagent.model.patterns import alternatives, lazy_pattern, sections
+from codingagent.model.patterns import alternatives, sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 
@@ -33,10 +33,6 @@ _SAYS = {name: alternatives(lines, re.MULTILINE) for name, lines in _SECTIONS.it
 # By exit status, what a shell prints of a program that it does not find.
 _LOST_BY = {127: _SAYS["lost"], 1: _SAYS["lost by cmd"], 9009: _SAYS["lost by cmd"]}
 NAMED = 3
-_WARNINGS = lazy_pattern(
-    r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
-)
-_COUNTS = lazy_pattern(r"\d+ [a-z]+(?:(?:, | \| )\d+ [a-z]+)*(?: \(\d+\))?")
 _BRIEF_CHARACTERS = 6_000
 
 
@@ -184,7 +180,7 @@ def passed_in(event: CommandRan) -> str:
     """Return what runs of tests that succeeded say at their ends, summed up; empty: none says something."""
     found = _SAYS["passed in"].findall(event.output) if events.succeeded(event) else ()
     said = ["".join(each).strip() for each in found]
-    if not all(map(_COUNTS.fullmatch, said)):
+    if not all(map(_SAYS["counts"].fullmatch, said)):
         return said[-1]
     sums = Counter[str]()  # cargo and workspaces of npm have an end for each of their runs
     for count, what in re.findall(r"(\d+) ([a-z]+)", "\n".join(said)):
@@ -224,7 +220,7 @@ def brief(event: CommandRan, before: Sequence[str] = ()) -> str:
     if events.succeeded(event):
         last = "\n".join(event.output.strip().split("\n")[-NAMED:])
         return passed_in(event) or plain_text.clip_middle(last, _BRIEF_CHARACTERS // 10)
-    text = _WARNINGS.sub("", event.output)
+    text = _SAYS["warnings"].sub("", event.output)
     text = "\n".join(line for line in text.split("\n") if not _SAYS["passed"].fullmatch(line))
     if not (parts := _failures(text)):
         return plain_text.clip_middle(text, _BRIEF_CHARACTERS)

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from codingagent.errors import OperationError
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import sections
 
 # A build may take long, but a forgotten server must not run forever: specification 001 has the same hour.
 TIMEOUT_LIMIT_S = 3600
+# Linux gives one argument 128 KiB; a longer script belongs in a file.
+_COMMAND_LIMIT_BYTES = 100_000
 
 
 class Attribute(Struct, frozen=True):
@@ -48,3 +51,9 @@ PATH, TO, UNTIL, UNCHECKED = _SHARED.values()
 COMMANDS = tuple(_command(kind, text) for kind, text in _SECTIONS.items())
 BY_TAG = {str(command.kind): command for command in COMMANDS}
 HAS_BODY = {tag: "[/" in command.example for tag, command in BY_TAG.items()}
+
+
+def check_length(command: str, how: str) -> None:
+    """Refuse a command that is longer than Linux lets one argument be, and say `how` else."""
+    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
+        raise OperationError(f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes", advice=f"; {how}")

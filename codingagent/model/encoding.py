@@ -71,10 +71,8 @@ class FileText(Struct, frozen=True):
             if self.text.isascii() and not self.mark and decoded(b"a", said) == "a":
                 codec = said
             elif not text.isascii() and codec not in alike(said):
-                raise OperationError(
-                    f"The text would say that it is {said}, but the file is {codec}",
-                    advice="; leave that line as it is, or replace the file whole",
-                )
+                fact = f"The text would say that it is {said}, but the file is {codec}"
+                raise OperationError(fact, advice="; leave that line as it is, or replace the file whole")
         if self.others:
             # Only words of the file are certain, and those that are the same bytes in all its encodings.
             may_be, known = (self.codec, *self.others), {*_WORDS.findall(self.text)}

@@ -66,11 +66,9 @@ def _parts(text: str) -> list[str]:
         elif part not in ("", "."):
             parts.append(part)
     if text.startswith("/") or (parts and (parts[0] == "~" or _DRIVE.match(parts[0]))):
-        advice = "; write a path relative to the workspace"
-        raise OperationError(f"{OUTSIDE}: {said}", advice=advice)
+        raise OperationError(f"{OUTSIDE}: {said}", advice="; write a path relative to the workspace")
     if any(part.isspace() for part in parts):
-        advice = "; name a file"
-        raise OperationError(f"REJECTED: Path {said} has a name of spaces only", advice=advice)
+        raise OperationError(f"REJECTED: Path {said} has a name of spaces only", advice="; name a file")
     if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
         raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
     return parts

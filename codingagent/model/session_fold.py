@@ -25,6 +25,7 @@ _OWED = ("do what they say, or what is missing", "what FAILED above is still to 
 
 _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
 _SAME = {phase: phase for phase in Phase}
+_WAITS = {_AWAITING: _AWAITING}
 # A waiting request is rewritten.
 _REWRITTEN = {**_SAME, _AWAITING: _DUE}
 # A question that waits is gone once its operation does something else: it is planned from the files of now.
@@ -388,31 +389,22 @@ _RECORDS: Mapping[type[entries.Record], tuple[Mapping[Phase, Phase], Callable[[S
     entries.RefreshAsked: ({_AWAITING: _DUE}, _refresh),
     # The waiting request tells of the old check.
     entries.CheckNamed: (_REWRITTEN, lambda _, record: {"check": record.command}),
-    entries.CandidateBegan: (
-        {_AWAITING: _AWAITING},
-        lambda session, record: {"candidates": (*session.candidates, record)},
-    ),
-    entries.CandidateEnded: (
-        {_AWAITING: _AWAITING},
-        lambda session, record: {"tried": {**session.tried, record.number: record}},
-    ),
+    entries.CandidateBegan: (_WAITS, lambda was, record: {"candidates": (*was.candidates, record)}),
+    entries.CandidateEnded: (_WAITS, lambda was, record: {"tried": {**was.tried, record.number: record}}),
     entries.ChatsNamed: (_SAME, lambda _, record: {"chats": record if record.count else None}),
     entries.AnswerTaken: ({_AWAITING: _EXECUTING}, _take),
     # The check runs once before the first answer, and first of all before the first request.
-    entries.OperationStarted: ({**_WORK, _DUE: _DUE, _AWAITING: _AWAITING}, _start),
+    entries.OperationStarted: ({**_WORK, **_WAITS, _DUE: _DUE}, _start),
     entries.OperationEnded: (_WORK, _end_operation),
-    entries.CheckEnded: ({**_WORK, _DUE: _DUE, _AWAITING: _AWAITING}, _end_check),
+    entries.CheckEnded: ({**_WORK, **_WAITS, _DUE: _DUE}, _end_check),
     # The question may be asked again: the file that the operation would change has changed.
-    entries.ApprovalAsked: (
-        {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
-        lambda _, record: {"asked": record, "answered": None},
-    ),
+    entries.ApprovalAsked: (dict.fromkeys(_WORK, _APPROVAL), lambda _, new: {"asked": new, "answered": None}),
     entries.ApprovalAnswered: ({_APPROVAL: _EXECUTING}, _answer),
     entries.GrantsRevoked: (_SAME, lambda was, record: {"granted": was.granted.difference(record.grants)}),
     entries.CheckpointTaken: (_SAME, _keep),
     entries.ProtectedFound: (_WORK, lambda _, record: {"protected_found": record.changes}),
     entries.ProtectedSettled: (_WORK, _settle),
-    entries.UndoBegan: ({_AWAITING: _AWAITING, _COMPLETE: _COMPLETE}, lambda _, record: {"undoing": record}),
+    entries.UndoBegan: ({**_WAITS, _COMPLETE: _COMPLETE}, lambda _, record: {"undoing": record}),
     # REQUEST_DUE: words or a refresh came while an undo was being finished.
     entries.UndoEnded: ({_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE}, _end_undo),
     # With Finished and nothing said meanwhile: COMPLETE.

@@ -90,17 +90,11 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
 
     def advice(self, size: int) -> str:
         """Return how a request of so many characters is sent to it; empty: nothing is known."""
-        if self.pasted is not None and size > self.pasted.value:
-            return (
-                f"{self.title} takes about {self.pasted.value:,} characters pasted: attach the file, or paste"
-                " the parts that `codingagent copy` makes"
-            )
+        said, most = table(sections(__file__)["advice"]), self.pasted.value if self.pasted else 0
         if self.pasted is not None:
-            how = "to send more at once, attach the file and raise context_chars"
-            return f"The request is made for {self.title}: {self.pasted.value:,} characters; {how}"
-        if self.folds is not None and size > self.folds.value:
-            return f"{self.title} makes an attachment of so long a paste; it reads it all the same"
-        return ""
+            return said["too_long" if size > most else "pasted"].format(title=self.title, pasted=most)
+        is_folded = self.folds is not None and size > self.folds.value
+        return said["folds"].format(title=self.title) if is_folded else ""
 
 
 @cache
@@ -142,7 +136,8 @@ def resolve(sources: list[Source]) -> Resolved:
                 raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
             values[name] = _checked(name, value, source)
             origins[name] = source.name
-    limit = None if "context_chars" in values else pasted(str(values.get("chat", "custom")))
+    # The table of chats is read for a chat that is named: tomllib takes a thirtieth of a start.
+    limit = pasted(str(values["chat"])) if "chat" in values and "context_chars" not in values else None
     if limit is not None:
         values["context_chars"], origins["context_chars"] = limit, f"chat {values['chat']}"
     return Resolved(Settings(**values), origins)  # type: ignore[arg-type]  # each was checked by name

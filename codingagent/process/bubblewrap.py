@@ -13,7 +13,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -136,11 +136,11 @@ class Bubblewrap(Struct, frozen=True):
     temporary: Path
     home: Path
     has_network: bool = False
-    tools: tuple[Path, ...] = ()
+    tools: Callable[[], tuple[Path, ...]] = tuple
     repositories: tuple[folders.OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
-    data: folders.ToolData = folders.ToolData()
+    data: Callable[[], folders.ToolData] = folders.ToolData
     shown: Mapping[Path, bool] = {}
     layer: Path | None = None
     layer_bytes: int = LAYER_BYTES
@@ -183,7 +183,7 @@ class Bubblewrap(Struct, frozen=True):
         chosen = {
             **folders.ALONE,
             **(NOTHING if self.has_network else folders.OFFLINE),
-            **self.data.variables,
+            **self.data().variables,
             **variables,
         }
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
@@ -195,8 +195,8 @@ class Bubblewrap(Struct, frozen=True):
 
     def unseen(self, paths: Iterable[Path]) -> list[Path]:
         """Return which of the person's paths commands do not see, but for those hidden in what they see."""
-        data = (each for part in self.data.parts for each in (part.target, part.real) if each)
-        seen = {self.workspace, *_bound_roots(), *self.tools, *self.shown, *data}
+        data = (each for part in self.data().parts for each in (part.target, part.real) if each)
+        seen = {self.workspace, *_bound_roots(), *self.tools(), *self.shown, *data}
         return [each for each in paths if not _is_within(each, seen)]
 
     def confine_trial(self, line: str) -> Confined:
@@ -304,9 +304,9 @@ class Bubblewrap(Struct, frozen=True):
 
     def _tool_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of tools, their data, and what the person shows, with what is hidden there."""
-        parts = {part.real or part.target: part.target for part in self.data.parts}
-        tools = {*self.tools, *self.shown}.difference(parts)
-        cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")
+        parts = {part.real or part.target: part.target for part in self.data().parts}
+        tools = {*self.tools(), *self.shown}.difference(parts)
+        cache = Path(self.data().variables.get("XDG_CACHE_HOME") or self.home / ".cache")
         if self.layer is not None and self._has_own_home():
             yield Mount("layer", cache, stored=_stored(cache), is_optional=True)
         pinned: set[Path | None] = set()
@@ -320,7 +320,7 @@ class Bubblewrap(Struct, frozen=True):
             is_pinned = is_read_only and folder in pinned
             mount = Mount("bind", folder, folder, None, is_read_only, is_pinned=is_pinned)
             yield replace(mount, is_optional=cache in folder.parents)
-        for part in self.data.parts:
+        for part in self.data().parts:
             with contextlib.suppress(OSError):
                 found = file_id(part.real) if part.real else None
                 kind: Literal["bind", "layer"] = "bind" if part.kind in ("?", "=") else "layer"
@@ -330,7 +330,7 @@ class Bubblewrap(Struct, frozen=True):
 
     def _covered(self, path: Path, target: Path | None = None) -> Mount:
         """Return the mount that covers a path, seen at a `target` or of the system."""
-        is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
+        is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools()))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
         kind: Literal["mask", "empty"] = "mask" if target else "empty"

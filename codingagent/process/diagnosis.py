@@ -109,7 +109,7 @@ def lacking(sandbox: Bubblewrap | Unconfined, workspace: Path, path: str) -> Ite
         text, lacks, names = small_text(workspace / file), "", programs.split()
         if not re.search(about, text, re.MULTILINE):
             continue
-        parts = sandbox.data.parts if isinstance(sandbox, Bubblewrap) else ()
+        parts = sandbox.data().parts if isinstance(sandbox, Bubblewrap) else ()
         there = {f"~{part.target.name}" for part in parts if part.real}
         is_there = sandbox.has_network or not re.search(needs, text, re.MULTILINE)
         is_there = is_there or any(each in there or (workspace / each).exists() for each in places.split())

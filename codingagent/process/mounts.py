@@ -46,6 +46,7 @@ _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _CHANGED = _MISSING | {errno.EAGAIN}
 _NO_PLACE = _MISSING | {errno.EROFS, errno.EACCES, errno.EINVAL}
 _ABOVE_STANDARD = 10
+_opened_root = cache(os.open)
 # A mounter's report of success.
 _MOUNTED = "+"
 # A path where bwrap mounts last, so this file ends up hidden.
@@ -221,7 +222,7 @@ def opened_at(root: str, path: str, opened: contextlib.ExitStack, made: str = ""
     `opened` closes the descriptors. `made` is "folder" or "file": create missing
     components, ending in this; folders with a `mode`.
     """
-    at = _opened_root(root)
+    at = _opened_root(root, _PATH_ONLY)
     try:
         return _open_below(at, path, opened)
     except FileNotFoundError:
@@ -246,11 +247,6 @@ def _open_below(folder: int, path: str, opened: contextlib.ExitStack) -> int:
     handle = _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
     opened.callback(os.close, handle)
     return handle
-
-
-@cache
-def _opened_root(root: str) -> int:
-    return os.open(root, _PATH_ONLY)
 
 
 def _compare(handle: int, identity: object) -> None:

@@ -18,41 +18,29 @@ _EPERM = 1
 _ENOSYS = 38
 _EAFNOSUPPORT = 97
 _ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
+_SECTIONS = sections(__file__)
 # Of each call its error or how it is judged, its name, and its numbers.
 _CALLS = [
     [head.partition(":")[0], *row.split()]
-    for head, rows in sections(__file__).items()
+    for head, rows in _SECTIONS.items()
+    if head.startswith((*_ERRORS, "judged"))
     for row in rows.split(",")
 ]
 
 REFUSED = {name: _ERRORS[error] for error, name, *_ in _CALLS if error in _ERRORS}
 """The error of each call that fails whatever its arguments."""
 
-# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches a virtual
-# machine's host from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody needs.
-SOCKET_FAMILIES = (1, 2, 10, 16)
-# clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
-# CLONE_NEWTIME is missing because clone uses those bits for the child's exit signal.
-NAMESPACE_FLAGS = (
-    0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000
-)
 
-# ioctl: TIOCSTI types into a terminal as its owner, TIOCLINUX pastes into the console.
-TERMINAL_REQUESTS = (0x5412, 0x541C)
-# S_ISUID and S_ISGID: whoever ran such a file, also outside, would get its owner's rights. Folders
-# get neither: a filter does not see what a path is.
-OWNER_BITS = 0o4000 | 0o2000
+def _values(section: str) -> tuple[int, ...]:
+    return tuple(int(word, 0) for word in _SECTIONS[section].split())
 
-# Which argument is the mode, and which has the flags that say whether it counts.
-MODE_ARGUMENTS: dict[str, tuple[int, int | None]] = {
-    **dict.fromkeys(("chmod", "fchmod", "creat", "mknod"), (1, None)),
-    **dict.fromkeys(("fchmodat", "fchmodat2", "mknodat"), (2, None)),
-    "open": (2, 1),
-    "openat": (3, 2),
+
+SOCKET_FAMILIES, TERMINAL_REQUESTS = _values("families"), _values("requests")
+NAMESPACE_FLAGS, OWNER_BITS, CREATING = map(sum, map(_values, ("namespaces", "owner bits", "creating")))
+MODE_ARGUMENTS = {
+    name: (int(mode), int(flags)) for name, mode, flags in map(str.split, _SECTIONS["modes"].splitlines())
 }
-
-# O_CREAT and O_TMPFILE.
-CREATING = 0x40 | 0x40_0000
+"""Which argument is the mode, and which has the flags that say whether it counts; -1: it always does."""
 
 
 def _numbers(column: int) -> dict[str, int]:
@@ -108,7 +96,7 @@ def filter_program(machine: str) -> bytes | None:
     steps += _when(_JUMP_EQUAL, number["ioctl"], *judged)
     for name, (mode, flags) in MODE_ARGUMENTS.items():
         judged = _step(_LOAD, _ARGUMENTS[mode]), *_when(_JUMP_ANY_BIT, OWNER_BITS, refuse), allow
-        if flags is not None:  # only some of these calls create a file
+        if flags >= 0:  # only some of these calls create a file
             judged = *_when(_JUMP_ANY_BIT, CREATING, *judged), allow
             judged = _step(_LOAD, _ARGUMENTS[flags]), *judged
         if name in number:

@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,7 +20,6 @@ from codingagent.model.observations import LAYER_BYTES
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
-from codingagent.policy.rules import PRESETS, Policy
 from codingagent.process import bubblewrap
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined, find_bubblewrap
 from codingagent.process.folders import Part, ToolData, around_homes, repositories_in, tool_data
@@ -30,14 +30,14 @@ from codingagent.workspace.programs import find_program, persons_path, persons_v
 from codingagent.workspace.real_paths import leads_through, resolved, with_slashes
 
 
-def policy_of(settings: Settings, workspace: Path) -> Policy:
+def policy_of(settings: Settings, workspace: Path) -> policies.Policy:
     """Return the policy that the settings name, a preset or a file outside the workspace; else UsageError."""
-    if (name := settings.policy) in PRESETS:
-        policy = PRESETS[name]
+    if (name := settings.policy) in policies.PRESETS:
+        policy = policies.PRESETS[name]
     else:
         path = Path(name).absolute()
         if not path.is_file():
-            known = ", ".join(PRESETS)
+            known = ", ".join(policies.PRESETS)
             raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
         root = resolved(workspace)
         # Its name leads through no folder of the workspace, and neither do its links.
@@ -55,7 +55,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     return policy
 
 
-def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
+def refuse_impossible_check(settings: Settings, policy: policies.Policy, workspace: Path) -> None:
     """Refuse (UsageError) a check that the policy does not allow at all; it needs no approval."""
     if not settings.check:
         return
@@ -70,7 +70,7 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
         )
 
 
-def possible_policy(settings: Settings, workspace: Path) -> Policy:
+def possible_policy(settings: Settings, workspace: Path) -> policies.Policy:
     """Return the policy of a session or run to come; UsageError or WorkError if none could do its work."""
     import tempfile
 
@@ -96,7 +96,7 @@ _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 
 
 def choose_sandbox(
-    settings: Settings, policy: Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
+    settings: Settings, policy: policies.Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
 ) -> Bubblewrap | Unconfined:
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
@@ -182,8 +182,10 @@ def bubblewrap_for(
     home, real, path = _person_home(), workspace.resolve(), persons_path()
     words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{home}/", word) for word in _APART.split(check))
     named = [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
-    tools = bubblewrap.tools_for(real, path, home, (sys.prefix, sys.base_prefix), named)
-    data = tool_data(path, home, real, persons_variables())
+    # Most starts run no command: what one sees of tools is looked for when it is asked for.
+    prefixes = sys.prefix, sys.base_prefix
+    tools = cache(partial(bubblewrap.tools_for, real, path, home, prefixes, named))
+    data = cache(partial(tool_data, path, home, real, persons_variables()))
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
     own = Path(os.path.abspath(temporary))
@@ -251,8 +253,8 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
             raise WorkError("bubblewrap is not installed")
         if sandbox.layer is not None:
             stack.callback(bubblewrap.forget_layer, sandbox.layer)
-        tools = ToolData((*sandbox.data.parts, Part("trial", "", data, data)), sandbox.data.variables)
-        sandbox = replace(sandbox, data=tools)
+        tools = ToolData((*sandbox.data().parts, Part("trial", "", data, data)), sandbox.data().variables)
+        sandbox = replace(sandbox, data=lambda: tools)
         runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
         line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
         outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
@@ -277,8 +279,8 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     if found is None:
         return [], "none: without a sandbox commands see all that you see, and write there"
     read = "read only"
-    parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts]
-    parts += [("PATH", read, each) for each in found.tools]
+    parts = [(p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data().parts]
+    parts += [("PATH", read, each) for each in found.tools()]
     parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
     seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
     told = "none: codingagent's state is in the workspace; what tools write is not kept"

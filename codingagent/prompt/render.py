@@ -363,16 +363,14 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
 
 def check_lines(session: Session) -> list[str]:
     """Return the outcome of the person's check in the last turn, or before any; it is told in brief."""
-    event, before = session.checked, failure_before(session)
-    if event is None and before is None:
-        return []
+    event, old = session.checked, compared(session).old
     if isinstance(event, Denied):
         return [f"{Kind.CHECK} was not run: {event.reason}"]
-    old = compared(session).old
     told = f"failed before any change, too: {plain_text.some(old, _FAILED_NAMED)}" if old else ""
-    if event is None and before is not None:
-        event, told = before, "this was before any change: fix what the task asks for"
-    assert event is not None, "one of them is there"
+    if event is None:
+        event, told = failure_before(session), "this was before any change: fix what the task asks for"
+    if event is None:
+        return []
     event = replace(event, notes=(*event.notes, *[told] * bool(told)))
     if isinstance(event, CommandRan):
         event = replace(event, output=brief(event, old))

@@ -9,13 +9,11 @@ from typing import Any
 from msgspec import MsgspecError, Struct, convert, defstruct, json
 
 from codingagent.errors import OperationError
-from codingagent.model import operations, paths
+from codingagent.model import commands, operations, paths
 from codingagent.model.operations import Kind, LineRange, Replacement
 from codingagent.model.patterns import sections
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 
-# As of the tag (specification 003, RUN_COMMAND).
-_COMMAND_LIMIT_BYTES = 100_000
 CHANGING = ("edit_file", "write_file", "move_file", "delete_file", "run_command")
 _TEXT = {"type": "string"}
 # What Python and JSON Schema call the kinds of arguments.
@@ -84,9 +82,7 @@ def read(data: bytes) -> Reply | None:
 def _operation_of(call: Any) -> operations.Operation:
     """Return the operation that a call asks for; its texts are taken literally."""
     if (tool := tool_of(call)) == "run_command":
-        if len(call.command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
-            fact = f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes"
-            raise OperationError(fact, advice="; write a script and run that")
+        commands.check_length(call.command, "write a script and run that")
         limit_s = min(max(call.timeout_s, 0), 3600) or None
         return operations.RunCommand(call.command, limit_s, paths.folder_path(call.cwd))
     path = paths.workspace_path(call.path)

@@ -20,18 +20,5 @@ RpcError                        a call or the connection failed
     └── InternalError           -32603
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from codingagent.rpc.client import *  # noqa: F403
-    from codingagent.rpc.endpoints import *  # noqa: F403
-
-
-# The server is in this package too: importing it must not import the client.
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module in ("endpoints", "client") if name[:1].isupper() else ():
-        if found := vars(import_module(f"codingagent.rpc.{module}")).get(name):
-            return found
-    raise AttributeError(f"module 'codingagent.rpc' has no attribute '{name}'")
+from codingagent.rpc.client import *  # noqa: F403
+from codingagent.rpc.endpoints import *  # noqa: F403

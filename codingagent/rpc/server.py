@@ -15,7 +15,6 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
@@ -24,7 +23,6 @@ from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.rpc import endpoints, protocol
 from codingagent.rpc.endpoints import Listener, StandardStreams
-from codingagent.rpc.protocol import LINE_LIMIT_BYTES, Message, Method, Request
 
 # Input read ahead while the peer does not read its answers, or a call runs.
 BACKLOG_BYTES = 4 * 2**20
@@ -45,7 +43,7 @@ _GREETING = lazy_pattern(rb"(?:CONNECT ([0-9]{1,10})|TOKEN ([\x21-\x7e]{1,200}))
 Log = Callable[..., object]
 # Returns the methods that one connection can call. Their `cancel()` ends the current call, if any, and
 # returns at once; it is called often, from another thread.
-OpenMethods = Callable[[], AbstractContextManager[Any]]
+OpenMethods = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 class Server:
@@ -57,7 +55,7 @@ class Server:
 
     def __init__(
         self,
-        table: Mapping[str, Method],
+        table: Mapping[str, protocol.Method],
         open_methods: OpenMethods,
         log: Log,
         *,
@@ -263,7 +261,7 @@ class Connection(asyncio.Protocol):
     def _line(self) -> bytearray | None:
         """Return the next line that is not blank; of one beyond the limit, a byte more than the limit."""
         while self._ahead:
-            limit = _HEAD_BYTES if self.is_stranger else LINE_LIMIT_BYTES
+            limit = _HEAD_BYTES if self.is_stranger else protocol.LINE_LIMIT_BYTES
             end = self._ahead.find(b"\n", self._scanned)
             size = end if end >= 0 else len(self._ahead)
             if end < 0 and size <= limit and not self._input_ended:
@@ -293,8 +291,8 @@ class Connection(asyncio.Protocol):
         no = protocol.refused(protocol.Code.INVALID_REQUEST, f"this server needs its token: {why}")
         return self._quick(no) + b"\n"
 
-    def _read(self, line: bytearray) -> Message:
-        is_too_long = len(line) > LINE_LIMIT_BYTES
+    def _read(self, line: bytearray) -> protocol.Message:
+        is_too_long = len(line) > protocol.LINE_LIMIT_BYTES
         if self._server.shows_bodies and not is_too_long:
             self._log("< %s", _shown(line))
         message = protocol.read(line, self._server.table)
@@ -311,11 +309,11 @@ class Connection(asyncio.Protocol):
         self._transport.pause_reading()
         self._input_ended = True
 
-    def _quick(self, request: Request) -> bytes:
+    def _quick(self, request: protocol.Request) -> bytes:
         started = perf_counter()
         return self._said(request, request.answer(int), started)
 
-    def _said(self, request: Request, answer: protocol.Response, started: float) -> bytes:
+    def _said(self, request: protocol.Request, answer: protocol.Response, started: float) -> bytes:
         """Log an answer and return its data."""
         data, code, bug = answer
         if bug is not None:
@@ -327,7 +325,7 @@ class Connection(asyncio.Protocol):
         return data
 
     # --- slow calls --------------------------------------------------------------------------------
-    async def _answer(self, message: Message) -> None:
+    async def _answer(self, message: protocol.Message) -> None:
         """Answer a message with slow calls; a batch as it comes, whose answers together have no bound."""
         mark = b"["
         for request in message.requests:
@@ -342,7 +340,7 @@ class Connection(asyncio.Protocol):
         else:
             self._go_on()
 
-    async def _slow(self, request: Request) -> bytes:
+    async def _slow(self, request: protocol.Request) -> bytes:
         started = perf_counter()
         self._thread = self._thread or _Thread()
         answer = self._thread.do(request.answer, self._opened)

@@ -21,11 +21,13 @@ _BLOCK = lazy_pattern(r"-----(?:BEGIN|END) ([^-]{1,40})-----")
 _TO_VALUE = lazy_pattern(r"(?:%3[Dd]|[^\w\n]{1,40})(?:value\W{1,6})?")
 
 
-@lru_cache(maxsize=1_000)
 def is_secret_file(path: str) -> bool:
     """Return whether a file of this name (separated by `/` or `\\`) holds secrets."""
-    if path.endswith(_HARMLESS) and ".env" not in path:
-        return False
+    return not (path.endswith(_HARMLESS) and ".env" not in path) and _is_of_secrets(path)
+
+
+@lru_cache(maxsize=1_000)
+def _is_of_secrets(path: str) -> bool:
     folders, _, name = path.replace("\\", "/").casefold().rpartition("/")
     name = _COPY.sub("", name).strip("#")
     if _EXAMPLE.search(name):
@@ -74,9 +76,11 @@ class Copies:
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
         """Return whether a file holds secrets: by its name, or as a copy, by half of its lines."""
-        if path.casefold().endswith(".pem") and {*_BLOCK.findall(text or "")} == {"CERTIFICATE"}:
+        if text is None:
+            return is_secret_file(path) or path in self.paths
+        if path.casefold().endswith(".pem") and {*_BLOCK.findall(text)} == {"CERTIFICATE"}:
             return False  # everyone may see certificates
-        if (is_named := is_secret_file(path)) or text is None or not self.lines:
+        if (is_named := is_secret_file(path)) or not self.lines:
             return is_named or path in self.paths
         lines = _lines_of(text)
         is_kept = path in self.paths and not self.lines.isdisjoint(lines | _names_of(text))

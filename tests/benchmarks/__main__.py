@@ -64,6 +64,8 @@ def calibration() -> tuple[float, float]:
 
 def main() -> int:
     """Takes every figure, one after the other."""
+    # Modules that are compiled at each start are no figure of ours.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     python, c = calibration()
     sys.stdout.write(
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()},"

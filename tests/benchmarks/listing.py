@@ -84,7 +84,7 @@ def listing() -> Iterator[Figure]:
             listed = set(workspace.listing().files)
             assert listed == set(os.fsdecode(git()).split("\0")) - {""}
             what = f"a listing of {len(listed)} of 100,000 files against `git ls-files`"
-            yield ratio(what, workspace.listing, git, 1.5, 15)
+            yield ratio(what, workspace.listing, git, 1.8, 15)
         done = subprocess.run(
             [sys.executable, "-c", _CHILD],
             env={**os.environ, "XDG_STATE_HOME": str(home), "PYTHONPATH": str(Path.cwd())},

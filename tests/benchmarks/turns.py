@@ -50,7 +50,7 @@ Operation = Create | Edit | Delete
 
 def turns() -> Iterator[Figure]:
     """A turn of 20 file operations against the same ones bare, each renamed into place, synced once."""
-    for files, budget in ((50, 3), (1000, 6)):
+    for files, budget in ((50, 20), (1000, 27)):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             lay_out(root / "workspace", files)

@@ -886,7 +886,7 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
         assert f"--home {tree / '.codingagent'} resume" in told
     (session, _) = sorted(path.stem for path in (tree / ".codingagent" / "sessions").glob("*.json"))
     head = f'[REPLY session="{session}" sequence="1"]\n'
-    drop(tree / ".codingagent", head + EDIT.format("cart.py", "g", "G") + DONE)
+    drop(tree / ".codingagent", head + EDIT.format("cart.py", "g", "G") + DONE + "[END]\n")
     done = run_here("resume", session, "--once", folder=tree)
     assert "1 file changed" in done.stdout, done.stdout + done.stderr
     assert run_here("commit", session, "--no-edit", folder=tree).returncode == 0

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("plain")
 
 def creating(name: str, session: str = "", sequence: int = 1) -> str:
     header = f'[REPLY session="{session}" sequence="{sequence}"]\n' if session else ""
-    return f'{header}[CREATE_FILE path="{name}"]\nmade\n[/CREATE_FILE]\n'
+    return f'{header}[CREATE_FILE path="{name}"]\nmade\n[/CREATE_FILE]\n[END]\n'
 
 
 class Sessions:
@@ -120,7 +120,7 @@ def test_who_waits_leaves_an_answer_to_another_session(sessions: Sessions) -> No
     with holding(sessions.home) as holder:
         drop(sessions.home, creating("a.txt", sessions.early), "a-for-early.txt")
         holder.says(f"a-for-early.txt is for session {sessions.early}: it stays in the inbox")
-        drop(sessions.home, f'[REPLY session="{sessions.late}" sequence="1"]\n{DONE}', "end.txt")
+        drop(sessions.home, f'[REPLY session="{sessions.late}" sequence="1"]\n{DONE}[END]\n', "end.txt")
         assert holder.ends() == 0
     assert (sessions.made, sessions.lying) == ([], ["a-for-early.txt"])
 
@@ -187,7 +187,7 @@ def test_a_kill_between_two_sessions_loses_nothing(sessions: Sessions) -> None:
     for number, session in enumerate([sessions.early, sessions.late, sessions.early], start=1):
         sequence = 1 + (number == 3)
         header = f'[REPLY session="{session}" sequence="{sequence}"]\n'
-        drop(home, header + counting.format(number), f"{number}.txt")
+        drop(home, header + counting.format(number) + "[END]\n", f"{number}.txt")
     processed = home / "inbox" / "processed"
 
     def has_taken(count: int) -> bool:

@@ -26,6 +26,7 @@ from codingagent.model.journal_entries import RefreshAsked, encode_record
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from tests import warm
+from tests.helpers import wait_until
 from tests.page.browsing import TASK, Served, answer, begin, browser, drop, paste, served
 from tests.sandboxes import needs_bwrap
 
@@ -203,14 +204,8 @@ def _commit(page: Page, project: Path, look: Look) -> None:
     page.get_by_label("Message").fill("Add up the parts")
     page.get_by_role("button", name="Commit").click()
     expect(page.get_by_role("alert")).to_contain_text('git config --global user.name "YOUR NAME"')
-    for name in ("name", "email"):
-        subprocess.run(["git", "config", "--global", f"user.{name}", "a@b.c"], check=True)
-    said, notice = page.locator("#said"), page.locator("#notice")
-    for result in ("git made no commit", "committed 2 files on"):
-        page.get_by_role("button", name="Commit").click()
-        for told in (result, "one", "two"):
-            expect(said).to_contain_text(told)
     page.set_viewport_size({"width": 400, "height": 500})
+    notice = page.locator("#notice")
     above, below = (
         each.evaluate("each => each.getBoundingClientRect().toJSON()")
         for each in (page.locator("main"), notice)
@@ -218,6 +213,14 @@ def _commit(page: Page, project: Path, look: Look) -> None:
     assert above["bottom"] <= below["top"]
     page.get_by_role("button", name="Close this notice").click()
     expect(notice).to_be_hidden()
+    for name in ("name", "email"):
+        subprocess.run(["git", "config", "--global", f"user.{name}", "a@b.c"], check=True)
+    for result in ("git made no commit", "committed 2 files on"):
+        # A remark is shown for five seconds only.
+        with page.expect_response(lambda response: response.request.method == "POST") as said:
+            page.get_by_role("button", name="Commit").click()
+        for told in (result, "one", "two"):
+            assert f">{told}" in said.value.text()
     page.set_viewport_size({"width": 1600, "height": 900})
     expect(page.locator("section.done")).to_contain_text("Committed on")
     expect(page.get_by_label("Message")).to_have_count(0)
@@ -743,11 +746,16 @@ def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
     held = page.locator("#parts > ul")
 
     def listed_is_sent(sequence: int) -> None:
-        folder = found.home / "outbox" / ("short" if sequence > 1 else "")
-        text = next(folder.glob(f"*_seq{sequence:04}.txt")).read_text("utf-8")
-        frames = re.findall(r"^--- (\S+)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$", text, re.MULTILINE)
         listed = held.locator("li", has_text="tokens").locator("code")
-        assert sorted(listed.all_inner_texts()) == sorted({*frames})
+        outbox = found.home / "outbox" / ("short" if sequence > 1 else "")
+        request = outbox / f"{found.session_id}_seq{sequence:04}.txt"
+
+        def is_sent() -> bool:
+            frame = r"^--- (\S+)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$"
+            frames = re.findall(frame, request.read_text("utf-8"), re.MULTILINE)
+            return sorted(listed.all_inner_texts()) == sorted({*frames})
+
+        wait_until(is_sent)  # what is left out is told before the request is written anew
 
     listed_is_sent(1)
     first = held.get_by_label("seconds0.py")
@@ -770,10 +778,12 @@ def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
     page.get_by_label("The chat's whole answer").fill("typed so far")
     with Home.at(found.home, create=False).lock.held():  # as long as nobody else writes
         with (found.home / "sessions" / found.session_id / "journal.jsonl").open("ab") as journal:
-            journal.write(encode_record(RefreshAsked(now())))
+            left = ("durations/text.py", "docs/notes.txt", "seconds1.py")
+            journal.write(encode_record(RefreshAsked(now(), leave_out=left)))
         expect(page.get_by_role("heading", name="At work", exact=True)).to_be_visible()
         expect(tree.get_by_label("text.py", exact=True)).to_be_visible()
         expect(page.get_by_label("The chat's whole answer")).to_have_value("typed so far")
+        expect(held.locator("li", has_text="seconds1.py")).to_contain_text("left out")
     expect(page.get_by_role("heading", name="At work", exact=True)).to_have_count(0)
     for name in ("docs/notes.txt", "durations/text.py"):
         tree.get_by_label(name.partition("/")[2], exact=True).click()
@@ -850,7 +860,6 @@ def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> No
         page.get_by_label("Your task, or your question").fill("What is it?")
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
-        notice = page.locator("#notice")
         said = "A *parser* of __init__: &#x202e;\n\n```py of mine\n<b>x</b>\n```\n\n[here](http://127.0.0.1/) ![](http://127.0.0.1/)<i>"
         own = answer(found, 1, f"[MESSAGE]\n{said}\n[/MESSAGE]")
         # An answer is one, also where words are typed.
@@ -864,9 +873,8 @@ def test_an_answer_to_a_question_is_told_as_one(page: Page, project: Path) -> No
         expect(words).to_contain_text("[here](http://127.0.0.1/)")
         expect(words.locator("a, img, b, i")).to_have_count(0)
         expect(page.get_by_text("Say below what to do next.")).to_be_visible()
-        page.evaluate("say('It goes.')")
-        expect(notice).to_be_visible()
-        expect(notice).to_be_hidden()
+        assert page.evaluate("say('It goes.'), byId('notice').checkVisibility()")
+        expect(page.locator("#notice")).to_be_hidden()
         page.get_by_text("Add files").click()
         page.get_by_text("durations/", exact=True).click()
         page.get_by_label("text.py", exact=True).check()

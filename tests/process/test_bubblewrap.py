@@ -59,7 +59,8 @@ class Site:
     def sandbox(self) -> Bubblewrap:
         found = bubblewrap_for(self.workspace, self.hidden, self.root / "session" / "tmp", self.has_network)
         assert found is not None
-        return replace(found, home=self.home or self.person, tools=(*found.tools, *self.tools))
+        tools = (*found.tools(), *self.tools)
+        return replace(found, home=self.home or self.person, tools=lambda: tools)
 
     def run(self, line: str, timeout_s: float = HANG_S) -> Outcome:
         """Runs a shell line in the workspace; it must have started."""
@@ -662,7 +663,7 @@ def test_a_command_that_a_signal_ends_is_told(site: Site, name: str, code: int) 
 
 def test_a_sandbox_that_does_not_start_is_no_exit_code(site: Site) -> None:
     """Design, commands: what could not be started is said to be so; it is no failed command."""
-    broken = replace(site.sandbox(), tools=(site.root / "no such folder",))
+    broken = replace(site.sandbox(), tools=lambda: (site.root / "no such folder",))
     with contextlib.closing(Runner(broken, environment(os.environ))) as runner:
         outcome = runner.run("true", str(site.workspace), HANG_S, lambda _: None)
     assert "no such folder" in outcome.failure

@@ -158,6 +158,17 @@ def test_a_project_file_in_a_folder_of_the_project_asks_for_its_tool(site: Site)
     assert site.says("ls ~/.yarn/berry/cache") == "x"
 
 
+def test_data_of_tools_is_looked_for_once_when_the_first_command_runs(site: Site) -> None:
+    """A start looks for none; what commands do later changes nothing of what they see."""
+    sandbox = site.sandbox()
+    site.lay(".yarn/berry/cache/x")
+    site.lay("project/yarn.lock")
+    assert site.says("ls ~/.yarn/berry/cache", sandbox) == "x"
+    site.lay("go/pkg/mod/x")
+    site.lay("project/go.mod")
+    assert "No such file" in site.says("ls ~/go/pkg/mod", sandbox)
+
+
 def test_a_variable_of_the_persons_leads_to_a_part(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that keeps its data elsewhere finds it there: the variable comes along, if it is a path."""
     site.lay("project/go.mod")

@@ -22,7 +22,6 @@ from codingagent.model.paths import shown
 from codingagent.process.select_sandbox import forget_layer_of, seen_folders
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage import atomic_write, clock, homes, journal, lock
-from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.dirfd import retried
 from codingagent.workspace.real_paths import with_slashes
@@ -39,26 +38,26 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
     if not session:
         found = [each for each in homes.all_sessions(home, output.fail) if not each.is_complete]
         if len(found) != 1:
-            named = f"{len(found)} are open; name one of: {', '.join(map(told_as, found))}"
+            named = f"{len(found)} are open; name one of: {', '.join(map(homes.told_as, found))}"
             raise UsageError(named if found else "no session is open: nothing was closed")
         session = found[0].session_id
     with output.screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         if state.is_complete:
-            raise UsageError(f"session {told_as(state)} is done already")
+            raise UsageError(f"session {homes.told_as(state)} is done already")
         if state.phase not in (session_state.Phase.AWAITING_ANSWER, session_state.Phase.REQUEST_DUE):
             waits = state.phase is session_state.Phase.AWAITING_APPROVAL
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
-            raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
+            raise UsageError(f"session {homes.told_as(state)} is in the middle of a turn: first {way}")
         _record(home, state, SessionClosed(clock.now()))
         atomic_write.remove_folder(folder_of(home, session))
         screen.remark(
-            f"closed {told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
+            f"closed {homes.told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
             f" delete {session}` deletes it"
         )
 
 
-def _record(home: Home, state: session_state.Session, record: SessionClosed | SessionRenamed) -> None:
+def _record(home: homes.Home, state: session_state.Session, record: SessionClosed | SessionRenamed) -> None:
     with contextlib.closing(journal.SessionLog(home.sessions.open(state.session_id), state)) as log:
         log.record(record)
         log.sync()
@@ -114,7 +113,7 @@ def _delete(
         screen.remark(f"deleted session {session}; the workspace is as it was")
 
 
-def _parts(home: Home, session_id: str) -> Iterator[Path]:
+def _parts(home: homes.Home, session_id: str) -> Iterator[Path]:
     """Yield what belongs to a session, its own folder last: until then it can be deleted again."""
     mailbox = home.mailbox
     short, parts = mailbox.outbox / "short", mailbox.outbox / "parts"

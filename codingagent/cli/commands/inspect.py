@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.agent.secrecy import Secrecy, secrecy_of
+from codingagent.checkpoints.history import HistoryStep
 from codingagent.cli import command_table, record_words, stdio, tables, task_input
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
@@ -23,10 +24,6 @@ from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model import events, plain_text
 from codingagent.model.session_state import Session
 from codingagent.storage import homes, journal
-from codingagent.storage.homes import Home
-
-if TYPE_CHECKING:
-    from codingagent.checkpoints.history import HistoryStep
 
 app = typer.Typer()
 
@@ -114,7 +111,7 @@ def _show(
         tables.show_session(replace(state, **names), hidden, home.mailbox, early)
 
 
-def _readable(home: Home, states: list[Session]) -> Iterator[tuple[Session, Secrecy]]:
+def _readable(home: homes.Home, states: list[Session]) -> Iterator[tuple[Session, Secrecy]]:
     """Yield sessions with what hides their secrets; name those whose vault is damaged."""
     for state in states:
         try:
@@ -181,7 +178,7 @@ def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
             write_json_line(sys.stdout, {"turns": [], "diff": "", "left_out": []})
 
 
-def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...], str]":
+def _since_commit(home: homes.Home, state: Session) -> tuple[tuple[HistoryStep, ...], str]:
     """Return what a session did since its last commit, and that commit; all, if HEAD holds none."""
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit

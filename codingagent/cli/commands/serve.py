@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import trusted_home
-from codingagent.cli.commands.options import RULES, SessionOptions, with_options
 from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
@@ -63,11 +62,11 @@ class _EndpointOptions(Struct, frozen=True):
 
 
 @app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
-@with_options(RULES)
-@with_options("stdio socket tcp vsock token_file no_token", _EndpointOptions)
+@options.with_options(options.RULES)
+@options.with_options("stdio socket tcp vsock token_file no_token", _EndpointOptions)
 def _serve(  # one for each command-line option
     context: typer.Context,
-    given: SessionOptions,
+    given: options.SessionOptions,
     named: _EndpointOptions,
     root: Annotated[Path | None, options.option("root")] = None,
     timeout: options.CommandLimit = None,
@@ -123,7 +122,7 @@ def _serve_until_stopped(
 
 
 @app.command(epilog="Example: codingagent call ping --stdio", name="call")
-@with_options("own socket tcp vsock token_file cid command", _EndpointOptions)
+@options.with_options("own socket tcp vsock token_file cid command", _EndpointOptions)
 def _call(
     context: typer.Context,
     named: _EndpointOptions,

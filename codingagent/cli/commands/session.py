@@ -420,15 +420,11 @@ def _record_commit(
 def _tell_made(
     screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str
 ) -> None:
-    count = len(made.files)
-    what = f"{count} {plural(count, 'file')}"
-    screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
-    for line in left:
-        screen.remark(f"not in it: {line}")
-    if yours:
-        screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
-    if hooked:
-        screen.remark(hooked)
+    what = f"{len(made.files)} {plural(len(made.files), 'file')}"
+    others = f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}" * bool(yours)
+    told = f"committed {what} on {made.branch}: {made.commit[:10]}"
+    for line in filter(None, (told, *(f"not in it: {each}" for each in left), others, hooked)):
+        screen.remark(line)
 
 
 def _prepared_commit(

@@ -244,7 +244,7 @@ class SessionView:
         names = {file_list.shown_path(secrecy.hide(path)): path for path in shown}
         parts = []
         for frame in _FRAME.finditer(sent):
-            if path := names.get(frame[1]):
+            if (path := names.get(frame[1])) and path not in session.leave_out:  # it is due without that
                 section = ["", *(mark[2] for mark in marks if mark.start() < frame.start())][-1]
                 can_go = section == "Chosen Files" or path in session.attached
                 parts.append((path, secrecy.hide(path), tokens.estimate(frame[0]), can_go))

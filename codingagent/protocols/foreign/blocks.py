@@ -22,16 +22,9 @@ from codingagent.model.chat_damage import BodyEvidence, Channel, Damage, without
 from codingagent.model.operations import CreateFile, Replacement
 from codingagent.model.patterns import lazy_pattern, sections, word_lists, words
 from codingagent.model.plain_text import DOUBT, joined
+from codingagent.protocols.foreign import file_names
 from codingagent.protocols.foreign.diffs import Asked, other_kind
-from codingagent.protocols.foreign.file_names import (
-    Files,
-    Name,
-    is_line_quote,
-    is_path,
-    name_in,
-    name_in_comment,
-    name_in_info,
-)
+from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _FENCE = lazy_pattern(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
@@ -80,12 +73,8 @@ class Fences:
         known = self._closes.get(key)
         if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
             return known[1]
-        found = None
-        for index in range(bisect_right(self._lines, start - 1), len(self.all)):
-            fence = self.all[index]
-            if not fence.info and _belongs(opening, fence):
-                found = fence.line
-                break
+        later = (self.all[at] for at in range(bisect_right(self._lines, start - 1), len(self.all)))
+        found = next((fence.line for fence in later if not fence.info and _belongs(opening, fence)), None)
         self._closes[key] = (start, found)
         return found
 
@@ -208,10 +197,8 @@ def is_of_language(language: str, path: str) -> bool | None:
 def check_language(language: str, path: str) -> None:
     """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
     if is_of_language(language, path) is False:
-        raise OperationError(
-            f"its fence says {language}, which '{paths.shown(path)}' is not",
-            advice="; if it is that file, send it with the fence of its language",
-        )
+        fact = f"its fence says {language}, which '{paths.shown(path)}' is not"
+        raise OperationError(fact, advice="; if it is that file, send it with the fence of its language")
 
 
 def is_markdown(path: str, language: str) -> bool:
@@ -244,10 +231,8 @@ def whole_file(lines: list[str], name: Name, files: Files, *, is_inside: bool) -
             f' [CREATE_FILE path="{paths.shown(path)}"] if it has none',
         )
     if elided is not None and (path in files or all(elisions.is_elision(lines, i) for i in text)):
-        raise OperationError(
-            f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out",
-            advice="; send the file whole, or only an edit",
-        )
+        fact = f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out"
+        raise OperationError(fact, advice="; send the file whole, or only an edit")
     if elided is not None:
         notes += (f"'{lines[elided].strip()}' may stand for other lines, {DOUBT}",)
     if has_label:
@@ -270,7 +255,7 @@ def _is_label(lines: list[str], path: str, files: Files) -> bool:
 
     Where the path is known from elsewhere, it is the file's own comment, if the file can have one there.
     """
-    name = name_in_comment(lines[0], 0, files)
+    name = file_names.name_in_comment(lines[0], 0, files)
     if name is None or name.texts[0].rpartition("/")[2] != path.rpartition("/")[2]:
         return False
     is_first = len(lines) > 1 and _FIRST.match(lines[1]) is not None
@@ -301,9 +286,9 @@ class Headings:
 
     def of_whole(self, fence: Fence, above: Name | None, lines: list[str]) -> tuple[Name | None, bool]:
         """Return the path of a whole file, and whether it is in its first line only; refuse two."""
-        if is_line_quote(fence.info):
+        if file_names.is_line_quote(fence.info):
             return None, False
-        info = name_in_info(fence.info, fence.line, self._files)
+        info = file_names.name_in_info(fence.info, fence.line, self._files)
         heading = above if above is not None and self._is_file_heading(above) else None
         if info is None and heading is None:
             # The heading of a section that says that its file is new, with text below it.
@@ -324,10 +309,10 @@ class Headings:
         bare, inside = (lines[0].strip() if lines else ""), None
         is_code = fence.language not in MARKDOWN_LANGUAGES
         is_code = is_code and is_of_language(fence.language, bare) is True
-        if is_code and "/" in bare and is_path(bare, self._files):
+        if is_code and "/" in bare and file_names.is_path(bare, self._files):
             inside = Name((bare,), fence.line + 1)
         elif lines:
-            inside = name_in_comment(lines[0], fence.line + 1, self._files)
+            inside = file_names.name_in_comment(lines[0], fence.line + 1, self._files)
         if outside is None or inside is None or len(outside.texts) > 1:
             return outside or inside, outside is None
         if _differ(outside, inside) and inside.texts[0] not in self._files:
@@ -339,12 +324,12 @@ class Headings:
         """Return the path of a SEARCH/REPLACE block; where none is named, that of the block before holds."""
         said = edit.label.partition(" ")[2] if edit.asks else edit.label
         said = said.strip(" ()`'\"")
-        if said in self._files or (edit.asks and is_path(said, self._files, labelled=True)):
+        if said in self._files or (edit.asks and file_names.is_path(said, self._files, labelled=True)):
             return Name((said,), edit.start)
         start = self.floor if fence is None else max(self.floor, fence.line + 1)
         name = self.between(start, edit.start, _INSIDE_LIMIT if fence else _ABOVE_LIMIT)
         if name is None and fence is not None:
-            name = name_in_info(fence.info, fence.line, self._files)
+            name = file_names.name_in_info(fence.info, fence.line, self._files)
             if name is None and self.floor <= fence.line:
                 name = self.between(self.floor, fence.line, _ABOVE_LIMIT)
         return name or before
@@ -361,7 +346,7 @@ class Headings:
     def _name(self, at: int) -> Name | None:
         """Return what a line names; each is read once, however many parts look up to it."""
         if at not in self._named:
-            self._named[at] = name_in(self._lines[at], at, self._files)
+            self._named[at] = file_names.name_in(self._lines[at], at, self._files)
         return self._named[at]
 
     def _texts(self, start: int, end: int) -> tuple[str, ...]:
@@ -413,9 +398,8 @@ class Headings:
 def only(name: Name | None) -> str:
     """Return the one path of a name; refuse none, and more."""
     if name is None:
-        raise OperationError(
-            "no path is above it", advice="; write 'File:' and its path on the line above it"
-        )
+        fact = "no path is above it"
+        raise OperationError(fact, advice="; write 'File:' and its path on the line above it")
     return name.only("one path above each block")
 
 

@@ -200,10 +200,8 @@ def _unprefixed_one(path: str, prefix: str, files: Files, *, is_bare: bool) -> s
     is_prefixed = path.startswith(prefix)
     is_odd = not is_bare and not files.has_folder(folder) and files.has_folder(rest.partition("/")[0])
     if files.has_folder(folder) if is_prefixed else is_odd and "/" in rest:
-        raise OperationError(
-            f"'{paths.shown(path)}' may be in the folder {folder}/ or not",
-            advice="; write the line diff --git above it",
-        )
+        fact = f"'{paths.shown(path)}' may be in the folder {folder}/ or not"
+        raise OperationError(fact, advice="; write the line diff --git above it")
     return path.removeprefix(prefix)
 
 
@@ -213,10 +211,8 @@ def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str,
     there = [side for side in (old, new) if side in files]
     if before and before == after and folder != other:
         if len(there) == 2 and not is_git:
-            raise OperationError(
-                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist",
-                advice="; write one path above it",
-            )
+            fact = f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist"
+            raise OperationError(fact, advice="; write one path above it")
         if not there or (folder, other) == ("a", "b"):
             return before, after
     tail = _common_tail(old, new)

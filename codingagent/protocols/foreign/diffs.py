@@ -109,10 +109,8 @@ class DiffPart(Struct):
         """Return the hunk of an edit; refuse one whose place nothing tells."""
         has_text = any(line.strip() for line in self.old)
         if not has_text and self.old_start != 0 and (not self.old or self.old_start is None):
-            raise OperationError(
-                f"the hunk at line {self.line} has no line of the old text, so its place is not certain",
-                advice="; add the lines around it",
-            )
+            fact = f"the hunk at line {self.line} has no line of the old text, so its place is not certain"
+            raise OperationError(fact, advice="; add the lines around it")
         end: FileEnd | None = "kept" if self.at_end or (self.old_open and self.new_open) else None
         if self.old_open != self.new_open:
             # It gives the last line of the file its end, or takes it.

@@ -39,11 +39,6 @@ _INFO_KEYS = words("file filename file_name path title name")
 # A longer line is a sentence about a file, not its label.
 _LABEL_WORDS, _LABEL_CHARACTERS = 5, 60
 _WORDS = word_lists(__file__)
-_PLAIN_WORDS = _WORDS["plain words"]
-_NEW_WORDS = _WORDS["new words"]
-_GONE_WORDS = _WORDS["gone words"]
-_MOVE_WORDS = _WORDS["move words"]
-_WHOLE_WORDS = _WORDS["whole words"]
 _TEXT_NAMES = _WORDS["text names"]
 # Names of products that look like names of files.
 _PRODUCTS = lazy_pattern(
@@ -198,22 +193,16 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     if not texts:
         return None
     beside = [word.lower() for word in _WORD.findall(outside) if not word.isdigit()]
-    known = _PLAIN_WORDS | _NEW_WORDS | _WHOLE_WORDS
-    distinct = tuple(dict.fromkeys(texts))
-
-    def says(about: frozenset[str], among: frozenset[str]) -> bool:
-        return any(word in about for word in beside) and all(word in among for word in beside)
-
-    return Name(
-        distinct,
-        at,
-        len(distinct) == 1 and all(word in known for word in beside),
-        any(word in _NEW_WORDS for word in beside),
-        any(word in _WHOLE_WORDS for word in beside),
-        len(distinct) == 1 and says(_GONE_WORDS, _PLAIN_WORDS | _GONE_WORDS),
-        len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _WORDS["side words"]),
-        len(distinct) == 1 and _is_label(line, distinct[0], beside),
+    plain, new, whole, gone, move, side = (
+        _WORDS[f"{kind} words"] for kind in ("plain", "new", "whole", "gone", "move", "side")
     )
+    said, known, distinct = frozenset(beside), plain | new | whole, tuple(dict.fromkeys(texts))
+    is_new, is_whole, is_gone, is_moved = (not said.isdisjoint(kind) for kind in (new, whole, gone, move))
+    is_one = len(distinct) == 1
+    is_gone = is_gone and is_one and said <= plain | gone
+    is_moved = is_moved and len(distinct) == 2 and said <= known | move | side
+    is_label = is_one and _is_label(line, distinct[0], beside)
+    return Name(distinct, at, is_one and said <= known, is_new, is_whole, is_gone, is_moved, is_label)
 
 
 def _is_label(line: str, path: str, beside: list[str]) -> bool:

@@ -11,19 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import paths, patterns, plain_text
+from codingagent.model import operations, paths, patterns, plain_text
 from codingagent.model.chat_damage import UNHARMED, BodyEvidence, Channel
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    FileOperation,
-    Kind,
-    MoveFile,
-    Replacement,
-    RunCommand,
-    named,
-)
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, FileOperation, Kind, MoveFile
 from codingagent.protocols.foreign import diff_operations, diffs
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import ForeignConsent, Problem, Reply, Step, finishes
@@ -60,7 +50,7 @@ class _Run(Struct):
     text: str
     path: str
     line: int
-    replacements: list[Replacement]
+    replacements: list[operations.Replacement]
     notes: tuple[str, ...]
     way: Channel = UNHARMED
 
@@ -94,9 +84,9 @@ class Items:
     def take(self, kind: Kind, line: int, subject: str, read: Callable[[], diffs.Asked | None]) -> None:
         """Add the operations that `read` returns, or a problem if it refuses; None: nothing."""
         try:
-            operations, notes = read() or ((), ())
+            found, notes = read() or ((), ())
             add = self._add_whole if kind is Kind.FILE else self.add
-            for operation in operations:
+            for operation in found:
                 add(operation, line, notes)
                 notes = ()
             self.notes += notes
@@ -128,7 +118,9 @@ class Items:
             Kind.FILE, fact, first.line, subject=operation.path, advice=": send it once"
         )
 
-    def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
+    def add_replacement(
+        self, replacement: operations.Replacement, way: Channel, text: str, line: int
+    ) -> None:
         """Add a SEARCH/REPLACE block of the file that `text` names; an empty SEARCH makes a new one."""
         if not replacement.search.strip():
             path = self._files.plain(text)
@@ -206,41 +198,36 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: ForeignConsent) -> Reply:
     """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
     done = next((item.line for item in ours if finishes(item)), 0)
+    ranked: list[tuple[tuple[int, int], Step | Problem]] = [((at, 0), each) for at, each in enumerate(ours)]
     refused: list[Problem] = []
-    placed: list[tuple[int, int, Step]] = []
     notes: list[str] = []
     for item in other.items:
         if isinstance(item, Problem):
             if item.kind is not Kind.RENAME or not _is_moved(item.subject, ours):
                 refused.append(item)
             continue
-        doubt, place = _judge(item, ours, done)
-        if doubt is not None:
-            fact = f"The part at line {item.line} was not used: {doubt[0]}"
-            told = Problem(item.kind, fact, item.line, subject=_path(item), advice=f"; {doubt[1]}")
-            refused.append(told)
-        elif place is None:
+        try:
+            place = _place_of(item, ours, done)
+        except OperationError as fault:
+            fact = f"The part at line {item.line} was not used: {fault.fact}"
+            refused.append(Problem(item.kind, fact, item.line, subject=_path(item), advice=fault.advice))
+            continue
+        if place is None:
             notes.append(f"line {item.line} repeats what an operation does")
         else:
-            placed.append((place, item.line, replace(item, foreign=foreign)))
-    if placed:
-        what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
+            ranked.append(((place, item.line), replace(item, foreign=foreign)))
+    if count := len(ranked) - len(ours):
+        what, was = ("an edit", "was") if count == 1 else (f"{count} edits", "were")
         beside = "in another format next to the operations"
         notes.append(plain_text.Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
-    kept = list(ours)
-    # From the last on, so that no place moves before it is used.
-    placed.sort(key=lambda each: each[:2])
-    for place, _, step in reversed(placed):
-        kept.insert(place + 1, step)
+    kept = [each for _, each in sorted(ranked, key=lambda each: each[0])]
     return replace(found, items=(*refused, *kept), notes=(*found.notes, *other.notes, *notes))
 
 
-def _judge(
-    item: Step, ours: tuple[Step | Problem, ...], done: int
-) -> tuple[tuple[str, str] | None, int | None]:
-    """Return why an operation is in doubt, with advice, or after which command it comes.
+def _place_of(item: Step, ours: tuple[Step | Problem, ...], done: int) -> int | None:
+    """Return after which command an operation comes, by its index; None: a command does it.
 
-    Neither: a command does it.
+    OperationError where it is in doubt.
     """
     operation, path = item.operation, _path(item)
     shown = paths.shown(path)
@@ -250,25 +237,23 @@ def _judge(
         case CreateFile(content=str() as content) if any(
             set(map(str.strip, content.split("\n"))) <= _lines_of(ours[i]) for i in same
         ):
-            return None, None
+            return None
         case DeleteFile() | MoveFile() if _is_moved(path, ours):
-            return None, None
-        case _:
-            pass
-    if done and item.line > done:
-        return (f"it changes '{shown}' after DONE", "send it as an operation before DONE"), -1
-    match operation:
+            return None
+        case _ if done and item.line > done:
+            how = "; send it as an operation before DONE"
+            raise OperationError(f"it changes '{shown}' after DONE", advice=how)
         case EditFile() | MoveFile(is_after_edit=True):
-            return None, max(same[-1] if same else -1, before)
+            return max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
             why = "is changed by an operation, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
-            return (f"'{shown}' {why}", f"if it is intended, send {how}"), -1
+            raise OperationError(f"'{shown}' {why}", advice=f"; if it is intended, send {how}")
         case DeleteFile() if same:
-            how = f'send [DELETE_FILE path="{shown}"]'
-            return (f"an operation changes '{shown}', too", how), -1
+            how = f'; send [DELETE_FILE path="{shown}"]'
+            raise OperationError(f"an operation changes '{shown}', too", advice=how)
         case _:
-            return None, before
+            return before
 
 
 def _lines_of(item: Step | Problem) -> set[str]:
@@ -277,7 +262,7 @@ def _lines_of(item: Step | Problem) -> set[str]:
         case Step(operation=CreateFile(content=str() as content)):
             texts = [content]
         case Step(operation=EditFile(parts=parts) as edit) if parts:
-            searches = (each.search for each in parts if isinstance(each, Replacement))
+            searches = (each.search for each in parts if isinstance(each, operations.Replacement))
             texts = [*edit.written, *searches]
         case _:
             return set()
@@ -289,9 +274,9 @@ def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
     for item in ours:
         match item:
             case Step(operation=MoveFile() | DeleteFile() as operation):
-                if path in [change.path for change in named(operation)]:
+                if path in [change.path for change in operations.named(operation)]:
                     return True
-            case Step(operation=RunCommand(command=line)) if path in line and _MOVES.search(line):
+            case Step(operation=operations.RunCommand(command=line)) if path in line and _MOVES.search(line):
                 return True
             case _:
                 pass
@@ -299,4 +284,4 @@ def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
 
 
 def _path(item: Step) -> str:
-    return next((change.path for change in named(item.operation)), "")
+    return next((change.path for change in operations.named(item.operation)), "")

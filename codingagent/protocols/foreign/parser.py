@@ -17,18 +17,10 @@ from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths, patterns, plain_text
 from codingagent.model.operations import Kind
-from codingagent.protocols.foreign import blocks, diff_operations, diffs
+from codingagent.protocols.foreign import blocks, diff_operations, diffs, file_names
 from codingagent.protocols.foreign.blocks import Ending, Fence, Fences, Headings, only
 from codingagent.protocols.foreign.diffs import Asked, DiffPart, FileDiff
-from codingagent.protocols.foreign.file_names import (
-    Files,
-    Name,
-    element_in,
-    is_line_quote,
-    is_path,
-    name_in,
-    name_in_info,
-)
+from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
 from codingagent.protocols.tags import reply, scanner
 
@@ -80,7 +72,7 @@ class _AnswerReader:
             if line.startswith(reply.BLOCK_LINE):
                 self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
-                name = name_in(line, start, self._files)
+                name = file_names.name_in(line, start, self._files)
                 if name is not None and (name.is_gone or name.is_moved):
                     self._changes.append(name)
         self._items.flush()
@@ -141,7 +133,7 @@ class _AnswerReader:
 
     def _read_fenced_file(self, fence: Fence, above: Name | None) -> int:
         """Read a fence that holds a file, a command or an example."""
-        named = name_in_info(fence.info, fence.line, self._files) or above
+        named = file_names.name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
         is_markdown = blocks.is_markdown(path, fence.language)
         close, ending = self._fences.close(fence, is_markdown=is_markdown)
@@ -191,14 +183,15 @@ class _AnswerReader:
         if fence.language in blocks.SHELLS or start.startswith("$ "):
             self._items.pass_over(SHELL, line)
             return
-        elements = (name_in(text, fence.line, self._files) for text in lines[:3] if element_in(text))
+        elements = filter(file_names.element_in, lines[:3])
+        inside = (file_names.name_in(text, fence.line, self._files) for text in elements)
         heading = self._names.of_section(fence.line) if above is None else None
-        near = above or heading or self._names.near(fence.line) or next(elements, None)
+        near = above or heading or self._names.near(fence.line) or next(inside, None)
         path = "" if near is None else near.texts[0]
         shown = paths.shown(path)
         is_label = above is not None and above.is_label and path in self._files
         is_new = heading is not None and heading.is_heading and not self._files.fits(path)
-        if is_line_quote(fence.info):
+        if file_names.is_line_quote(fence.info):
             self._items.notes.append(f"the block at line {line} quotes lines of a file and was not used")
         elif near is not None and (is_label or is_new):
             fault = OperationError(
@@ -219,8 +212,8 @@ class _AnswerReader:
     # --- elements ------------------------------------------------------------------------------
     def _read_element(self, at: int) -> int | None:
         """Refuse a file in an element by its name; None: what it holds is read without it."""
-        tag, path = element_in(self._lines[at]) or ("", "")
-        if not is_path(path, self._files, labelled=True):
+        tag, path = file_names.element_in(self._lines[at]) or ("", "")
+        if not file_names.is_path(path, self._files, labelled=True):
             return None
         first = self._first_line(at + 1, len(self._lines))
         if first is not None and (
@@ -256,10 +249,8 @@ class _AnswerReader:
             strays += self._strays(behind, close)
             behind = close + 1
         if strays and not all(edit.asks for edit in found):
-            fault = OperationError(
-                f"it is among other lines (line {strays[0] + 1}), so it may be a whole file",
-                advice="; send the file whole and resolved, or only SEARCH/REPLACE",
-            )
+            fact = f"it is among other lines (line {strays[0] + 1}), so it may be a whole file"
+            fault = OperationError(fact, advice="; send the file whole and resolved, or only SEARCH/REPLACE")
             self._items.refuse(Kind.SEARCH_REPLACE, found[0].start + 1, fault, "")
             return behind
         for edit in found:
@@ -288,7 +279,7 @@ class _AnswerReader:
         return [
             at
             for at in range(start, end)
-            if (text := self._lines[at].strip()) and name_in(text, at, self._files) is None
+            if (text := self._lines[at].strip()) and file_names.name_in(text, at, self._files) is None
         ]
 
     def _next_edit(self, at: int, end: int) -> MarkedEdit | None:

@@ -203,8 +203,7 @@ _WORDS = (
 def value_of(source: str | bytes) -> object:
     """Return the value that JSON means; MessageError if it is no JSON, or nested too deep."""
     try:
-        text = _text(source)
-        return json.loads(text, parse_int=lambda d: int(d) if len(d) <= _DIGITS_LIMIT else math.inf)
+        return json.loads(_text(source), parse_int=lambda d: int(d) if len(d) <= _DIGITS_LIMIT else math.inf)
     except json.JSONDecodeError as error:
         fault = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
     except RecursionError:
@@ -379,8 +378,7 @@ def read_reply(text: str) -> Reply | None:
         items = items_of(read_operations_message(bodies[0]))
     except MessageError as fault:
         how = _WRITE if "is not JSON" in str(fault) else ""
-        fact = f"The JSON message was not executed: {fault}"
-        return _unread(fact, f"{how}. Send it again, whole")
+        return _unread(f"The JSON message was not executed: {fault}", f"{how}. Send it again, whole")
     last = items[-1] if items else None
     if isinstance(last, Step) and isinstance(last.operation, operations.ShowMessage):
         said = last.operation.text.strip()

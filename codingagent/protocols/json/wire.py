@@ -8,20 +8,9 @@ called as on the wire in JSON (`oldContent`), and as Python does it in code.
 import base64
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
+import pydantic
 from annotated_types import Predicate
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    FailFast,
-    Field,
-    GetCoreSchemaHandler,
-    Strict,
-    StringConstraints,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, FailFast, Field, Strict, StringConstraints
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -60,7 +49,7 @@ RULES = {
 class _Absent:
     """Mark a field that may be absent, None in code, but is never null in JSON."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
         nullable: Any = handler(source)
         return cast("CoreSchema", nullable["schema"])
 
@@ -70,7 +59,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _check_file_size(content: str, info: ValidationInfo) -> str:
+def _check_file_size(content: str, info: pydantic.ValidationInfo) -> str:
     """Refuse what makes a file over the limit; that base64 is base64 is found out when it is executed."""
     if len(content) > FILE_LIMIT_BYTES // 4:  # a character takes at most four bytes
         if info.data.get("encoding") == "base64":
@@ -79,8 +68,7 @@ def _check_file_size(content: str, info: ValidationInfo) -> str:
         else:
             size_bytes = len(content.encode())
         if size_bytes > FILE_LIMIT_BYTES:
-            why = f"must make a file of at most {FILE_LIMIT_BYTES} bytes"
-            raise PydanticCustomError("size", why)
+            raise PydanticCustomError("size", f"must make a file of at most {FILE_LIMIT_BYTES} bytes")
     return content
 
 
@@ -106,13 +94,15 @@ Message = Annotated[str, StringConstraints(strict=True, max_length=MESSAGE_LIMIT
 Command = Annotated[str, StringConstraints(strict=True, max_length=COMMAND_LIMIT)]
 RelativePath = Annotated[str, StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN)]
 FileContent = Annotated[
-    Text, AfterValidator(_check_file_size), Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file.")
+    Text,
+    pydantic.AfterValidator(_check_file_size),
+    Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file."),
 ]
 Timestamp = Annotated[str, StringConstraints(strict=True, pattern=_TIME_PATTERN)]
 Encoding = Literal["utf-8", "base64"]
 Flag = Annotated[bool, Strict()]
 # Not Literal[True]: that takes 1 as well.
-AlwaysTrue = Annotated[Flag, Predicate(bool), WithJsonSchema({"const": True})]
+AlwaysTrue = Annotated[Flag, Predicate(bool), pydantic.WithJsonSchema({"const": True})]
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
 Milliseconds = Annotated[
     int, Strict(), Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS), BeforeValidator(_whole)
@@ -131,10 +121,10 @@ def _plain(schema: dict[str, Any]) -> None:
             del field["default"]
 
 
-class Wire(BaseModel):
+class Wire(pydantic.BaseModel):
     """A frozen value of this wire. Unknown fields are ignored: 001 is additive."""
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,

@@ -46,22 +46,17 @@ _MENTION = lazy_pattern(f"(?:{'|'.join(_NAMES).replace('_', _JOINT)})(?![A-Za-z0
 SAID = "the chat changed the tag, and it was read as meant: {what}"
 
 
-RULES: tuple[Rule[Callable[[str], str]], ...] = tuple(
-    Rule(damage.value, SAID, undo)
-    for damage, undo in (
-        (Damage.DIRECTION, lambda text: chat_damage.TURN.sub("", text)),
-        (Damage.CITATIONS, citations.off_tag),
-        (Damage.BLANKS, chat_damage.with_plain_blanks),
-        (Damage.ENTITIES, chat_damage.without_entities),
-        # A chat that escapes all has escaped the bracket, too.
-        (
-            Damage.UNDERSCORES,
-            lambda tag: chat_damage.without_underscore_escapes(tag) if tag[:1] == "[" else tag,
-        ),
-        (Damage.ESCAPES, chat_damage.without_escapes),
-        (Damage.QUOTES, chat_damage.with_straight_quotes),
-    )
-)
+_UNDO: dict[Damage, Callable[[str], str]] = {
+    Damage.DIRECTION: lambda tag: chat_damage.TURN.sub("", tag),
+    Damage.CITATIONS: citations.off_tag,
+    Damage.BLANKS: chat_damage.with_plain_blanks,
+    Damage.ENTITIES: chat_damage.without_entities,
+    # A chat that escapes all has escaped the bracket, too.
+    Damage.UNDERSCORES: lambda tag: tag.replace(r"\_", "_") if tag[:1] == "[" else tag,
+    Damage.ESCAPES: chat_damage.without_escapes,
+    Damage.QUOTES: chat_damage.with_straight_quotes,
+}
+RULES = tuple(Rule(damage.value, SAID, undo) for damage, undo in _UNDO.items())
 
 
 class _Tag(Struct, frozen=True):

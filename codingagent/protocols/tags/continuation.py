@@ -42,24 +42,25 @@ def cut_of(mended: block_repair.RepairedAnswer, block: Block, *, is_last: bool) 
     text = mended.text
     if joint := mended.joints.get(block.line):
         return text[block.start : joint].rstrip("\n")
-    if not is_last or block.closed or block.fault or not block.body or _OURS.search(block.body):
+    if not is_last or not _may_be_cut(block) or not block.body:
         return ""
     rest = text[block.start :].rstrip("\n")
-    last = rest.rpartition("\n")[2]
-    if len(last.strip()) > 1 and block.closing.startswith(last.strip()):
-        # Cut within its own closing tag: that is no line of the body.
-        rest = rest.rpartition("\n")[0]
-    if _FENCE.fullmatch(last):
+    before, _, last = rest.rpartition("\n")
+    if last.strip() == "[END]" or _FENCE.fullmatch(last):
         return ""
-    return "" if last.strip() == "[END]" else rest.rstrip("\n")
+    # Cut within its own closing tag: that is no line of the body.
+    is_tag = len(last.strip()) > 1 and block.closing.startswith(last.strip())
+    return (before if is_tag else rest).rstrip("\n")
 
 
 def opening_of(text: str, block: Block) -> str:
     """Return the text of a block at whose end a fence is closed: it may have been cut there."""
-    if block.closed or block.fault or _OURS.search(block.body):
-        return ""
     arrived, _, last = text[block.start :].rstrip("\n").rpartition("\n")
-    return arrived.rstrip("\n") if _FENCE.fullmatch(last) else ""
+    return arrived.rstrip("\n") if _may_be_cut(block) and _FENCE.fullmatch(last) else ""
+
+
+def _may_be_cut(block: Block) -> bool:
+    return not (block.closed or block.fault or _OURS.search(block.body))
 
 
 def named(block: Block) -> str:

@@ -7,24 +7,11 @@ from collections.abc import Callable
 
 from codingagent.editing import apply, body_rules
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations, commands, paths, patterns
+from codingagent.model import chat_damage, citations, commands, operations, paths, patterns
 from codingagent.model.chat_damage import AS_IT_IS, BodyEvidence, Damage
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    Finish,
-    LineRange,
-    MoveFile,
-    Operation,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
-)
+from codingagent.model.operations import Operation
 from codingagent.protocols.tags import block_repair, scanner
 
-# Linux gives one argument 128 KiB; a longer script belongs in a file.
-_COMMAND_LIMIT_BYTES = 100_000
 _TOKEN = patterns.lazy_pattern(r"[A-Za-z0-9_.-]+")
 # What stands beside a path in a sentence (`src/h.py (updated)`).
 _REMARK = patterns.lazy_pattern(r"\.\w{1,8}[\"'`]?\s+(?:\([^()/]*\)|[-–—#:←→].*)\Z")
@@ -48,13 +35,6 @@ class _Values:
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
             raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
 
-    def need(self, name: str, example: str) -> str:
-        value = self.attributes.get(name)
-        if value is None:
-            how = f'write [{self.tag} {name}="{example}"]'
-            raise OperationError(f"Missing attribute '{name}'", advice=f"; {how}")
-        return value
-
     def arrival(self) -> BodyEvidence | None:
         """Return how the body came; None with `until`: it is then meant letter by letter."""
         if self.attributes.get("until") is None:
@@ -62,12 +42,15 @@ class _Values:
         body_rules.check_letters(self.body, self.attributes.get("path") or "", self._came.way, self.tag)
         return None
 
-    def path(self) -> str:
-        return paths.workspace_path(self.need("path", "relative/path"))
+    def path(self, name: str = "path") -> str:
+        if name not in self.attributes:
+            how = f'; write [{self.tag} {name}="{"relative" if name == "path" else "new"}/path"]'
+            raise OperationError(f"Missing attribute '{name}'", advice=how)
+        return paths.workspace_path(self.attributes[name])
 
     def new_path(self, name: str = "path") -> str:
         """Return the path of a file that may be new; refuse one with words of the chat beside it."""
-        path = paths.workspace_path(self.need(name, "relative/path" if name == "path" else "new/path"))
+        path = self.path(name)
         if _REMARK.search(path) and self.attributes.get("unchecked") != "true":
             advice = '; write the path alone, or add unchecked="true" if the file is called so'
             raise OperationError(f"'{paths.shown(path)}' is a path with a remark", advice=advice)
@@ -91,8 +74,8 @@ class _Values:
             raise OperationError(f"Invalid line range {start}-{end}", advice=f"; {how}")
         return start, end
 
-    def flag(self, name: str) -> bool:
-        return self.choice(name, ("true", "false")) == "true"
+    def flag(self, name: str, default: str = "false") -> bool:
+        return (self.choice(name, ("true", "false")) or default) == "true"
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
         value = self.attributes.get(name)
@@ -104,9 +87,9 @@ class _Values:
 
 def _create_file(values: _Values) -> Operation:
     path = values.new_path()
-    overwrite = values.choice("overwrite", ("true", "false")) != "false"
+    overwrite = values.flag("overwrite", "true")
     eol = values.choice("eol", ("lf", "crlf"))
-    ended = values.choice("final_newline", ("true", "false")) != "false"
+    ended = values.flag("final_newline", "true")
     unchecked = values.flag("unchecked")
     if values.choice("encoding", ("utf-8", "base64")) == "base64":
         try:
@@ -114,32 +97,30 @@ def _create_file(values: _Values) -> Operation:
         except (binascii.Error, ValueError) as fault:
             what = f"The body is not valid base64 ({fault})"
             raise OperationError(what, advice="; send it again") from fault
-        return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
+        return operations.CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
     arrival = values.arrival()
     # What may be undone in it depends on the file that it takes the place of.
     body = values.body if ended else values.body.removesuffix("\n")
-    return CreateFile(path, body, eol, overwrite, unchecked, arrival)
+    return operations.CreateFile(path, body, eol, overwrite, unchecked, arrival)
 
 
 def _edit_file(values: _Values) -> Operation:
-    path = values.path()
-    unchecked = values.flag("unchecked")
-    start, end = values.lines()
-    if start is None and end is None:
-        arrival = values.arrival()
-        if arrival is None:
-            return EditFile(path, apply.read_replacements(values.body), None, unchecked)
-        change, notes = apply.mend_replacements(values.body)
-        values.notes += notes
-        return EditFile(path, change, arrival, unchecked)
-    if start is None or end is None:
+    path, unchecked, (start, end) = values.path(), values.flag("unchecked"), values.lines()
+    if (start is None) is not (end is None):
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'", advice="; write both start_line and end_line")
-    if any(map(apply.OPEN.fullmatch, values.body.split("\n"))):
+    if start is not None and any(map(apply.OPEN.fullmatch, values.body.split("\n"))):
         what = "Line numbers and <<<<<<< SEARCH markers together"
         raise OperationError(what, advice="; leave out start_line and end_line")
     arrival = values.arrival()
-    return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
+    if start is not None and end is not None:
+        part = operations.LineRange(start, end, values.body)
+        return operations.EditFile(path, part, arrival, unchecked)
+    if arrival is None:
+        return operations.EditFile(path, apply.read_replacements(values.body), None, unchecked)
+    change, notes = apply.mend_replacements(values.body)
+    values.notes += notes
+    return operations.EditFile(path, change, arrival, unchecked)
 
 
 def _words(values: _Values) -> str:
@@ -153,11 +134,7 @@ def _words(values: _Values) -> str:
 
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
-    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
-        raise OperationError(
-            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes",
-            advice="; write a script with CREATE_FILE and run that",
-        )
+    commands.check_length(command, "write a script with CREATE_FILE and run that")
     if arrival is not None:
         mended = body_rules.mend_command(command, arrival)
         command, values.notes = mended.text, values.notes + mended.notes
@@ -168,18 +145,20 @@ def _run_command(values: _Values) -> Operation:
         raise OperationError("The command has a NUL character", advice="; write it without")
     cwd = values.attributes.get("cwd")
     timeout = values.number("timeout", commands.TIMEOUT_LIMIT_S)
-    return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
+    return operations.RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
 
 
 DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
-    "DELETE_FILE": lambda values: DeleteFile(values.path()),
-    "MOVE_FILE": lambda values: MoveFile(values.path(), values.new_path("to"), values.flag("overwrite")),
-    "READ_FILE": lambda values: ReadFile(values.path(), *values.lines()),
+    "DELETE_FILE": lambda values: operations.DeleteFile(values.path()),
+    "MOVE_FILE": lambda values: operations.MoveFile(
+        values.path(), values.new_path("to"), values.flag("overwrite")
+    ),
+    "READ_FILE": lambda values: operations.ReadFile(values.path(), *values.lines()),
     "RUN_COMMAND": _run_command,
-    "MESSAGE": lambda values: ShowMessage(_words(values)),
-    "DONE": lambda values: Finish(_words(values)),
+    "MESSAGE": lambda values: operations.ShowMessage(_words(values)),
+    "DONE": lambda values: operations.Finish(_words(values)),
 }
 
 

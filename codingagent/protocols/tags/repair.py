@@ -267,12 +267,8 @@ def _rendered(mended: RepairedAnswer) -> None:
         is_joined = block.body[-2:-1] == " " and _JOINED.match(mended.text, block.start, block.end)
         if is_joined and block.name in ("CREATE_FILE", "EDIT_FILE") and not _is_meant(block):
             proofs[block.line] = "its lines are joined into one"
-        said = mended.notes_of.get(block.line, ())
-        if (
-            block.body
-            and file_kinds.is_prose(_path_of(block))
-            and any(Damage.QUOTES.value in n for n in said)
-        ):
+        is_quoted = any(Damage.QUOTES.value in note for note in mended.notes_of.get(block.line, ()))
+        if is_quoted and block.body and file_kinds.is_prose(_path_of(block)):
             proofs.setdefault(block.line, "its tag has typographic quotes")
     bodies = [block for block in blocks if block.body and not _is_meant(block)]
     if bodies and not proofs and _is_doubled(mended.text, bodies):

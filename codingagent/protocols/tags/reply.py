@@ -157,9 +157,6 @@ class Reply(Struct, frozen=True):
     """Its text with `BLOCK_LINE` in the place of each block, if that looks like edits in another format."""
 
 
-_TOO_MANY = f"The answer has {{count:,}} operations; at most {AT_ONCE:,} are executed, so nothing was done"
-
-
 def read(text: str) -> Reply:
     """Read an answer. Never raises: what can't be read is a problem among the items.
 
@@ -168,10 +165,9 @@ def read(text: str) -> Reply:
     mended = repair.read(text)
     found = mended.scan
     header = None if found.header is None else header_of(found.header)
-    if len(found.blocks) > AT_ONCE:
-        many = Problem(
-            Kind.ANSWER, _TOO_MANY.format(count=len(found.blocks)), 1, advice=": send several answers"
-        )
+    if (count := len(found.blocks)) > AT_ONCE:
+        fact = f"The answer has {count:,} operations; at most {AT_ONCE:,} are executed, so nothing was done"
+        many = Problem(Kind.ANSWER, fact, 1, advice=": send several answers")
         return Reply((many,), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
@@ -191,8 +187,7 @@ def read(text: str) -> Reply:
             if block.name != "DONE":
                 item = _refused(Kind(block.name), continuation.refusal(cut, block), block.line)
         elif invented is not None and invented[0] < block.start and finishes(item):
-            how = _INVENTED[1].format(invented[1])
-            item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
+            item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=_INVENTED[1].format(invented[1]))
         items.append(item)
         done = finishes(item)
     replaced = list(_replaced(items, mended))

@@ -73,8 +73,12 @@ class Block(NamedTuple):
     inner: InnerTag | None = None
 
     @property
+    def values(self) -> dict[str, str]:
+        return dict(self.attributes)
+
+    @property
     def closing(self) -> str:
-        return closing_tag(self.name, until_in(self.attributes))
+        return closing_tag(self.name, self.values.get("until"))
 
 
 class Scan(Struct, frozen=True):
@@ -101,12 +105,18 @@ def scan_lines(text: str) -> Scan:
 
 
 class _Head(NamedTuple):
-    """An opening tag: its attributes, the offset after its bracket, and what could not be read."""
+    """An opening tag, from `start` to after its bracket; `junk` is what could not be read."""
 
-    attributes: tuple[tuple[str, str], ...]
+    name: str
+    start: int
     end: int
-    until: str | None = None
-    junk: str = ""
+    attributes: tuple[tuple[str, str], ...]
+    until: str | None
+    junk: str
+
+    @property
+    def closing(self) -> str:
+        return closing_tag(self.name, self.until)
 
 
 def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
@@ -154,20 +164,20 @@ class _Scanner:
                 how += f' until="TOKEN" and [/{name} TOKEN]'
                 self._note(start, f"[/{name}] closes nothing", how, is_unread=True)
         elif name in HAS_BODY:
-            head = self._read_head(found.end())
+            head = self._read_head(found)
             if HAS_BODY[name]:
-                self._read_block(name, start, head)
+                self._read_block(head)
                 return
             end = line_end(self._text, head.end)
             behind = self._text[head.end : end].strip()
             is_ignored = behind and not head.junk and behind != f"[/{name}]"
             note = f"text after the tag was ignored: {_clip(behind)}"
-            self._add(name, head, "", start, end, notes=(note,) if is_ignored else ())
+            self._add(head, "", end, notes=(note,) if is_ignored else ())
         elif name == "REPLY":
             if self._header is None:
                 # It decides whether the answer is executed at all, so it is read however it is quoted.
                 self._header = dict(_HEADER_VALUE.findall(self._line(start)))
-            self._at = self._read_head(found.end()).end
+            self._at = self._read_head(found).end
         elif name == "END":
             line = self._line(start).strip()
             if "[END]" in (line, citations.behind_tag(line).strip() if line != "[END]" else ""):
@@ -182,18 +192,17 @@ class _Scanner:
                 note = f"[{name}] is no operation and was ignored"
                 self._note(start, note, is_unread=True)
 
-    def _read_head(self, at: int) -> _Head:
+    def _read_head(self, found: re.Match[str]) -> _Head:
         """Read attributes from after the name up to the bracket that is outside of quotes."""
-        attributes, at = _attributes(self._text, at)
-        until = until_in(attributes)
-        if (end := _HEAD_END.match(self._text, at)) is not None:
-            return _Head(attributes, end.end(), until)
-        stop = line_end(self._text, at)
-        junk = self._text[at:stop].strip() or "no ]"
-        return _Head(attributes, stop, until or until_of(junk), junk)
+        attributes, at = _attributes(self._text, found.end())
+        bracket, stop = _HEAD_END.match(self._text, at), line_end(self._text, at)
+        junk = "" if bracket else self._text[at:stop].strip() or "no ]"
+        until = next((value for name, value in attributes if name == "until"), None) or until_of(junk)
+        end = bracket.end() if bracket else stop
+        return _Head(found[1], found.start(), end, attributes, until, junk)
 
-    def _read_block(self, name: str, start: int, head: _Head) -> None:
-        closing = closing_tag(name, head.until)
+    def _read_block(self, head: _Head) -> None:
+        name, closing = head.name, head.closing
         stop = line_end(self._text, head.end)
         behind, notes = self._text[head.end : stop].strip(), tuple[str, ...]()
         off = citations.without if name in _WORDS else citations.behind_tag
@@ -201,66 +210,57 @@ class _Scanner:
         if bare != behind and (not bare or bare.endswith(closing)):
             behind, notes = bare, (CITED,)
         if head.junk:
-            self._read_unreadable(name, start, head, closing)
+            self._read_unreadable(head)
         elif behind.endswith(closing):
             body = self._text[head.end : self._text.rindex(closing, head.end, stop)]
             several = "two blocks on one line", "; write each on lines of its own"
             fault = several if closing in body else None
             body = f"{body}\n" if body.strip() else ""
-            self._add(name, head, body, start, stop, notes=notes, fault=fault)
+            self._add(head, body, stop, notes=notes, fault=fault)
         elif behind:
             # A block only if its closing tag comes before another opening.
             close = self._find_closing(closing, stop, self._next_opening(stop))
             if close is None:
-                self._note(start, f"[{name}] has text after it and no closing tag: read as prose")
+                self._note(head.start, f"[{name}] has text after it and no closing tag: read as prose")
                 self._at = stop
                 return
             # One blank parts the tag from its text; it is no part of the text.
             first = head.end + self._text.startswith(" ", head.end)
             note = "the text after the opening tag was read as the first line of the body"
-            self._add_closed(name, head, start, (first, close), notes=(note,))
+            self._add_closed(head, first, close, notes=(note,))
         elif (close := self._find_closing(closing, stop, len(self._text))) is not None:
-            is_inner = head.until is None
-            self._add_closed(name, head, start, (stop + 1, close), notes=notes, inner=is_inner)
+            self._add_closed(head, stop + 1, close, notes=notes, inner=head.until is None)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, stop):
             how = "; write a summary and its closing tag after it"
             note = Note("a bare DONE was read as the end", how)
-            self._add(name, head, "", start, stop, notes=(note,))
+            self._add(head, "", stop, notes=(note,))
         else:
-            self._add(name, head, self._text[stop + 1 :], start, len(self._text), closed=False)
+            self._add(head, self._text[stop + 1 :], len(self._text), closed=False)
 
-    def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
+    def _read_unreadable(self, head: _Head) -> None:
         """Pass over an opening whose attributes can't be read, and its body: it is never executed.
 
         Prose such as `[DONE will follow]` has no `=` and no closing tag of its own.
         """
-        stop = line_end(self._text, start)
-        if self._text[start:stop].rstrip().endswith(closing):
-            self._add(name, head, "", start, stop)
+        stop = head.end
+        if self._text[head.start : stop].rstrip().endswith(head.closing):
+            self._add(head, "", stop)
             return
         is_attempt = "=" in head.junk or head.attributes
         until = len(self._text) if is_attempt else self._next_opening(stop)
-        close = self._find_closing(closing, stop, until)
+        close = self._find_closing(head.closing, stop, until)
         if close is not None:
-            self._add_closed(name, head, start, (stop + 1, close))
+            self._add_closed(head, stop + 1, close)
         elif is_attempt:
-            self._add(name, head, self._text[stop + 1 :], start, len(self._text), closed=False)
+            self._add(head, self._text[stop + 1 :], len(self._text), closed=False)
         else:
-            self._note(start, f"{_clip(self._text[start:stop])} was read as prose")
+            self._note(head.start, f"{_clip(self._text[head.start : stop])} was read as prose")
             self._at = stop
 
     # --- the outcome ---------------------------------------------------------------------------
     def _add_closed(
-        self,
-        name: str,
-        head: _Head,
-        start: int,
-        body: tuple[int, int],
-        *,
-        notes: tuple[str, ...] = (),
-        inner: bool = True,
+        self, head: _Head, body_start: int, close: int, *, notes: tuple[str, ...] = (), inner: bool = True
     ) -> None:
-        body_start, close = body
         text_end = self._text.rfind("\n", body_start - 1, close) + 1
         found: InnerTag | None = None
         has_inner = False
@@ -268,28 +268,28 @@ class _Scanner:
             line = self._line_number(opening)
             note = (
                 f"an opening tag is inside this body, at line {line} of the answer, and was read"
-                f" as text: if a [/{name}] is missing before it, send the block again; if it is"
+                f" as text: if a [/{head.name}] is missing before it, send the block again; if it is"
                 ' intended, use until="TOKEN"'
             )
             notes += (note,)
             # Perhaps an unclosed block with a whole request after it: headings in there are seen.
             has_inner = True
-            found = self._find_inner(name, start, opening, text_end)
+            found = self._find_inner(head, opening, text_end)
         body_text = self._text[body_start:text_end] if text_end > body_start else ""
         if found is not None and not found.closed:
             # Blocks within blocks: what follows up to the last closing tag may all be text.
-            close = max(close, self._ends(name).get(start, close))
+            close = max(close, self._ends(head.name).get(head.start, close))
         end = line_end(self._text, close)
-        if CITED not in notes and self._text[close:end].rstrip() != closing_tag(name, head.until):
+        if CITED not in notes and self._text[close:end].rstrip() != head.closing:
             notes += (CITED,)
-        self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner, inner=found)
+        self._add(head, body_text, end, notes=notes, has_inner=has_inner, inner=found)
 
-    def _find_inner(self, name: str, start: int, at: int, end: int) -> InnerTag | None:
+    def _find_inner(self, outer: _Head, at: int, end: int) -> InnerTag | None:
         """Return the first line of a body that may open the next block, with what the others say.
 
         One that is deeper than the block's own opening is part of a text.
         """
-        depth = self._indentation(start)
+        depth = self._indentation(outer.start)
         first: InnerTag | None = None
         while at < end:
             tag = _OPENING.match(self._text, at)
@@ -302,7 +302,7 @@ class _Scanner:
                 if HAS_BODY[inner_name] and not line.rstrip().endswith(f"[/{inner_name}]"):
                     until = until_of(line)
                     closing = closing_tag(inner_name, until)
-                    is_own = inner_name == name and until is None
+                    is_own = inner_name == outer.name and until is None
                     found = None if is_own else self._find_closing(closing, at, end)
                     if found is None:
                         return first._replace(closed=False)
@@ -341,10 +341,8 @@ class _Scanner:
 
     def _add(  # noqa: PLR0913  # the parts of a block
         self,
-        name: str,
         head: _Head,
         body: str,
-        start: int,
         end: int,
         *,
         notes: tuple[str, ...] = (),
@@ -360,8 +358,8 @@ class _Scanner:
             fault = f"can't read the opening tag at {_clip(head.junk)}", how
         is_doubtful = has_inner or not closed or bool(fault) or self._passed_over
         self._passed_over = False
-        said = name, head.attributes, body, self._line_number(start), closed, fault, notes
-        self._blocks.append(Block(*said, self._ended, start, end, is_doubtful, inner))
+        said = head.name, head.attributes, body, self._line_number(head.start), closed, fault, notes
+        self._blocks.append(Block(*said, self._ended, head.start, end, is_doubtful, inner))
         self._at = end
 
     def _note(self, offset: int, text: str, advice: str = "", *, is_unread: bool = False) -> None:
@@ -400,10 +398,8 @@ class _Scanner:
     def _next_opening(self, start: int, end: int | None = None) -> int:
         """Return the offset of the next line that opens one of our blocks, else `end`."""
         stop = len(self._text) if end is None else end
-        for found in _OPENING.finditer(self._text, max(start, 0), stop):
-            if self._is_line_start(found.start()):
-                return found.start()
-        return stop
+        starts = (found.start() for found in _OPENING.finditer(self._text, max(start, 0), stop))
+        return next(filter(self._is_line_start, starts), stop)
 
     def _has_outbox(self, around: Iterable[tuple[int, int]]) -> bool:
         """Return whether the headings of a request are outside of blocks, or in one that may be none."""
@@ -488,7 +484,3 @@ def until_of(line: str) -> str | None:
     """Return the word that the closing tag of an opening needs, even where its attributes can't be read."""
     found = _UNTIL.search(line)
     return None if found is None else found[1]
-
-
-def until_in(attributes: Iterable[tuple[str, str]]) -> str | None:
-    return next((value for name, value in attributes if name == "until"), None) or None
