@@ -471,3 +471,11 @@ def test_half_a_copy_takes_no_room(live: LiveSession) -> None:
     kept.write_text(GREEN, "utf-8")
     live.conversation.try_candidates([number])
     live.conversation.take_candidate(number)
+
+
+def test_a_chat_that_keeps_no_guide_has_it_once_its_answer_is_taken(tmp_path: Path) -> None:
+    needs_bwrap()
+    with live_session(tmp_path, settings=Settings(check="true", guide="installed")) as live:
+        tried(live, GREEN)
+        live.conversation.take_candidate(1)
+        assert "[CREATE_FILE" in live.request().partition("=== CONTEXT")[0]
