@@ -92,6 +92,8 @@ class Trials:
         one = self.named(number)
         if one.asks or one.is_interrupted or one.session is None or not one.session.is_awaiting_answer:
             raise UsageError(f"candidate {number} {one.state or 'is done'}: it takes no further answer")
+        kept_as = one.session.session_id, one.session.sequence, f"_candidate{number}.txt"
+        self._home.mailbox.keep(data, *kept_as)  # the candidate's own folder goes with the session
         atomic_write.write_whole(one.home.mailbox.inbox / ANSWER, data)
 
     def run(self, numbers: Sequence[int]) -> None:

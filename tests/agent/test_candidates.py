@@ -183,6 +183,8 @@ def test_a_red_one_goes_on_with_its_own_chat_and_is_taken_with_all_its_turns(liv
     head = f'[REPLY session="{live.session_id}" sequence="2"]\n'
     live.drop(f"{head}{create('sum.txt', '3')}[END]\n", "second.txt")
     live.conversation.take("second.txt")
+    kept = live.home.mailbox.processed / f"{live.session_id}_seq0002_candidate1.txt"
+    assert kept.read_text("utf-8") == f"{head}{create('sum.txt', '3')}[END]\n"
     assert (live.workspace / "more.txt").read_text("utf-8") == "more\n"
     assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
     assert live.conversation.session.sequence == 2
