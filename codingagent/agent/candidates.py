@@ -1,7 +1,8 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
     sessions/ID/candidates/N/
-        home/workspace/     the copy, seen by commands under the workspace's own path
+        home/workspace/     what is copied of the workspace, or of the repository that it is a folder of
+        home/copy           leads to the copy, seen by commands under the workspace's own path
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores
 
@@ -17,7 +18,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -121,7 +121,7 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy, hidden = _copy_of(one), own_folders(self._home.root, original)
+        copy, hidden = (one.home.root / "copy").resolve(), own_folders(self._home.root, original)
         place = WorkLayout(copy, hidden, own / "tmp", own / "checkpoints", original, beside)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
@@ -204,8 +204,9 @@ class Trials:
         inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]
         for folder in (*(copy / name for name in folders), *inner):  # what is mounted on must be there
             folder.mkdir(parents=True, exist_ok=True)
-        for name, paths in (("beside", beside), ("ignored", folders), ("above", above)):
+        for name, paths in (("beside", beside), ("ignored", folders)):
             (made / name).write_bytes(b"\0".join(map(os.fsencode, paths)))
+        (made / "copy").symlink_to(copy.relative_to(made))
         context.secrecy.save()
         for path in (self._home.sessions.folder / session_id).iterdir():
             if path.suffix in (".jsonl", ".json"):
@@ -233,17 +234,13 @@ class Trials:
         paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
         bad = [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]
         left = store.left(one.before, one.after) if one.before else set[str]()
-        if bad := sorted(left.difference(filecmp.cmpfiles(_copy_of(one), root, left)[0], bad)) + bad:
+        if bad := sorted(left.difference(filecmp.cmpfiles(one.home.root / "copy", root, left)[0], bad)) + bad:
             what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
             raise UsageError(f"{what} or over 5 MB, which no copy holds; give the answer without `try`")
         return one
 
 
-def _copy_of(one: Tried) -> Path:
-    return (one.home.root / "workspace").resolve().joinpath(*_folders(one, "above"))
-
-
 def _folders(one: Tried, which: str) -> list[str]:
-    """Return the folders that git ignores, those of them that are seen beside the copy, or those above it."""
+    """Return the folders that git ignores, or those of them that commands see beside the copy."""
     names = (one.home.root / which).read_bytes().split(b"\0")
     return [os.fsdecode(name) for name in names if name]

@@ -91,9 +91,8 @@ class Reader:
         return set[str]().union(*found)
 
     def left(self, *commits: str) -> set[str]:
-        """Return the paths that are not covered though git does not ignore them."""
-        every = (left for commit in commits for left in self._notes(commit).left)
-        return {left.path for left in every if not (left.is_ignored or is_of_git(left.path))}
+        every = {left for commit in commits for left in self._notes(commit).left}
+        return {each.path for each in every if not (each.is_ignored or is_of_git(each.path))}
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
