@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from codingagent.agent import factory
 from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
+from codingagent.cli.page.workers import words_of
 from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.notices import Remark
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.storage.homes import Home
 from tests.helpers import LiveSession, live_session, wait_until
 from tests.killing import (
     Tree,
@@ -481,3 +483,20 @@ def test_a_chat_that_keeps_no_guide_has_it_once_its_answer_is_taken(tmp_path: Pa
         tried(live, GREEN)
         live.conversation.take_candidate(1)
         assert "[CREATE_FILE" in live.request().partition("=== CONTEXT")[0]
+
+
+def test_a_candidate_is_of_the_session_whose_page_it_is_on(tmp_path: Path) -> None:
+    """Of several sessions that wait, the latest one is meant otherwise."""
+    needs_bwrap()
+    for number in (1, 2):
+        (tmp_path / f"{number}.txt").write_text(create("sum.txt", f"{number}"), "utf-8")
+        command_line_here(tmp_path, "new", "--no-wait", "--check", "true", f"{number}")
+    sessions = Home.of(tmp_path).sessions
+    first, second = sorted(map(sessions.load, sessions.ids()), key=lambda each: each.task)
+    command_line_here(tmp_path, "try", str(tmp_path / "2.txt"))
+    command_line_here(tmp_path, "try", "--session", first.session_id, str(tmp_path / "1.txt"))
+    for action in ("try", "take"):
+        words, _ = words_of(action, first, {"number": "1"})
+        assert command_line_here(tmp_path, *words)[0] == 0
+    assert (tmp_path / "workspace/sum.txt").read_text("utf-8") == "1\n"
+    assert [sessions.load(each.session_id).sequence for each in (first, second)] == [2, 1]
