@@ -72,7 +72,7 @@ class Worker:
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
         self._running: tuple[asyncio.subprocess.Process, asyncio.Task[None]] | None = None
-        self._gate = asyncio.Lock()
+        self._gate, self.acts = asyncio.Lock(), asyncio.Lock()
         self._waits = asyncio.Event()
         self.session_id = ""
         """The session whose request waits, once it does."""
