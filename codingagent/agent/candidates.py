@@ -1,7 +1,6 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
     sessions/ID/candidates/N/
-        home/workspace/     what is copied of the workspace, or of the repository that it is a folder of
         home/copy           leads to the copy, seen by commands under the workspace's own path
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores

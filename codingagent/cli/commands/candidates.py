@@ -25,11 +25,10 @@ def _at_work(
 ) -> Iterator[shared_session.SharedSession]:
     """Yield the session that is named, else the latest whose request waits."""
     home = home_of(context)
-    state = waiting_of(home) if session is None else home.sessions.load(session)
     with (
         output.screen_for(json) as screen,
         shared_session.locked(home, screen.remark),
-        opened(home, state, screen, given) as shared,
+        opened(home, waiting_of(home, session), screen, given) as shared,
     ):
         yield shared
 
@@ -51,8 +50,7 @@ def _try(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """
     if compare is not None:
         home = home_of(context)
-        state = waiting_of(home) if session is None else home.sessions.load(session)
-        sys.stdout.write(difference(home, state, *compare))
+        sys.stdout.write(difference(home, waiting_of(home, session), *compare))
         return
     answers = [_read(file) for file in files or ()]
     with _at_work(context, given, session, json=json) as shared:
