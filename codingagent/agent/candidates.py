@@ -122,6 +122,11 @@ class Trials:
         beside = tuple(original / name for name in _folders(one, "beside"))
         copy, hidden = (one.home.root / "copy").resolve(), own_folders(self._home.root, original)
         place = WorkLayout(copy, hidden, own / "tmp", own / "checkpoints", original, beside)
+        # What the session learned meanwhile, and the person's wishes, count in the next request, too.
+        ours, theirs = (vault_file_of(at.sessions.folder, one.session) for at in (self._home, one.home))
+        theirs.keep_wishes(ours.wishes())
+        (held := theirs.load()).join(self._context.secrecy.vault)
+        theirs.save(held)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with self._session_in(one.home, one.session, self._context.settings, person, place) as work:

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from codingagent.agent import factory
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
 from codingagent.cli.page.workers import words_of
@@ -21,6 +22,7 @@ from codingagent.model.approval import Answer, Decision
 from codingagent.model.notices import Remark
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.secrets.vault import Wishes
 from codingagent.storage.homes import Home
 from tests.helpers import LiveSession, live_session, wait_until
 from tests.killing import (
@@ -222,6 +224,20 @@ def test_a_secret_that_a_candidate_finds_first_goes_to_no_chat(live: LiveSession
         assert "SECRET-" in request
         assert secret not in request
     assert secret in (live.workspace / "old.txt").read_text("utf-8")
+
+
+def test_what_another_candidate_found_and_the_person_hides_goes_to_no_chat(live: LiveSession) -> None:
+    secret, word = "Xq9vLr2mTz8wPd", "Aardvark Limited"
+    (live.workspace / ".env").write_text(f"DB_PASSWORD={secret}\n", "utf-8")
+    (live.workspace / "old.txt").write_text(f"{secret} of {word}\n", "utf-8")
+    tried(live, RED)
+    tried(live, '[READ_FILE path=".env"]\n' + create("sum.txt", "4"))
+    vault_file_of(live.home.sessions.folder, live.conversation.session).keep_wishes(Wishes(hide=(word,)))
+    live.conversation.trials.give(1, (command("cat old.txt") + RED).encode())
+    live.conversation.try_candidates([1])
+    own = named(live.home, live.conversation.session, 1).home.mailbox.outbox_path(live.session_id, 3)
+    assert secret not in (text := own.read_text("utf-8"))
+    assert word not in text
 
 
 def test_a_damaged_candidate_is_told_and_stops_no_other(live: LiveSession) -> None:
