@@ -195,15 +195,16 @@ class Trials:
         held += [path for path in (*left, *nested) if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
-        assert sys.platform == "linux", "it has the sandbox"
-        from codingagent.workspace.copies import copy_files, files_below
+        beside = folders
+        if sys.platform == "linux":
+            from codingagent.workspace.copies import copy_files, files_below
 
-        # What is mounted on can't be removed, as a check does with what it makes anew.
-        below = {each: files_below(root, each) for each in folders}
-        beside = [each for each, inner in below.items() if inner is None]
-        copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
-        rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
-        copy_files(top, copied, (*_OF_GIT, *rules))
+            # What is mounted on can't be removed, as a check does with what it makes anew.
+            below = {each: files_below(root, each) for each in folders}
+            beside = [each for each, inner in below.items() if inner is None]
+            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
+            rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
+            copy_files(top, copied, (*_OF_GIT, *rules))
         inner = [copy / path for path in nested if (root / path).is_dir()]
         inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]
         for folder in (*(copy / name for name in folders), *inner):  # what is mounted on must be there

@@ -181,8 +181,8 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             return [given.get(word, word) for word in _WORDS[action].split()], None
         case "try":  # what the chat of a candidate answers next, or a yes to what it asks
             text = form.get("text", "").strip()
-            more = "--json", "-" if text else "--yes"
-            return ["try", f"--session={session_id}", f"--after={form.get('number')}", *more], text.encode()
+            words = "try", f"--session={session_id}", f"--after={form.get('number')}", "--json"
+            return [*words, "-" if text else "--yes"], text.encode()
         case "commit":
             branch, message = (form.get(name, "").strip() for name in ("branch", "message"))
             more = [*[f"--branch={branch}"] * bool(branch), *["--trust-ignored"] * ("trust" in form)]
