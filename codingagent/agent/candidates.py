@@ -204,6 +204,7 @@ class Trials:
             beside = [each for each, inner in below.items() if inner is None]
             copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
             rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
+            rules += [f".git/{each.name}" for each in (top / ".git").glob("sharedindex.*")]
             copy_files(top, copied, (*_OF_GIT, *rules))
         inner = [copy / path for path in nested if (root / path).is_dir()]
         inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]

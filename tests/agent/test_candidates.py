@@ -457,16 +457,20 @@ def test_the_files_of_a_submodule_and_of_a_nested_repository_are_as_others(
 
 
 def test_in_a_folder_of_a_repository_its_rules_count(tmp_path: Path, live: LiveSession) -> None:
+    """Also where it tracks what they ignore, in an index of two parts."""
     git(tmp_path, "init", "-q")
     (tmp_path / ".gitignore").write_text("*.o\nworkspace/out/\n", "utf-8")
-    answer = command("mkdir out; echo x | tee made made.o out/made") + create("sum.txt", "3")
-    assert tried(live, answer) == [True]
+    (live.workspace / "kept.o").write_text("0\n", "utf-8")
+    git(tmp_path, "add", "-f", "workspace/kept.o")
+    git(tmp_path, "update-index", "--split-index")
+    made = command("mkdir out; echo x | tee made made.o out/made; echo 1 > kept.o")
+    assert tried(live, made + create("sum.txt", "3")) == [True]
     told = live.conversation.session.tried[1].told
-    assert "made, sum.txt" in told
+    assert "kept.o, made, sum.txt" in told
     live.conversation.take_candidate(1)
-    assert sorted(each.name for each in live.workspace.iterdir()) == sorted(
-        [".gitignore", "deps", "made", "old.txt", "sum.txt"]
-    )
+    assert (live.workspace / "kept.o").read_text("utf-8") == "1\n"
+    names = {each.name for each in live.workspace.iterdir()}
+    assert names == {".gitignore", "deps", "kept.o", "made", "old.txt", "sum.txt"}
 
 
 def test_commands_of_a_copy_see_no_home_that_is_in_the_workspace(tmp_path: Path) -> None:
