@@ -15,6 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check GitPython==3.2.1
 cd "$folder"
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 venv/bin/python - <<'P'
 import pathlib
 import sys

@@ -13,6 +13,7 @@ set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 npm install --silent --no-audit --no-fund simple-git@4.0.2 >/dev/null
 cat >look.mjs <<'J'
 import fs from "node:fs";
