@@ -711,8 +711,10 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         drop(page, "absent.txt", b"of another folder")
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
         _is_tried(page, "python3 -m unittest discover -s tests -t .")
+        told = _costs(page.locator("fieldset.parts li"))
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
+        assert [] != told == _costs(page.locator("#parts > ul li"))
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         text = outbox.read_text("utf-8")
         found_there = [part in text for part in ("Notes of nothing in common.", "--- other.csv", "PART = ")]
@@ -736,6 +738,11 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
             page.get_by_role("link", name="Download, or drag").click()
         assert download.value.path().read_bytes() == outbox.read_bytes()
         _is_sent_as_it_is_listed(page, found)
+
+
+def _costs(lines: Locator) -> list[tuple[str, str]]:
+    texts = "\n".join(lines.all_inner_texts())
+    return sorted(re.findall(r"(\S+) (?:whole, |in part, )?([\d,]+) tokens", texts))
 
 
 def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:

@@ -133,7 +133,7 @@ class Page:
         for each in (each for each in done.objects if "path" in each):
             of_file = parts.setdefault(each["path"], {**each, "tokens": 0})
             of_file["tokens"] += each.get("tokens", 0)
-        guide = 0 if form.get("guide") else queries.guide_tokens()
+        guide = 0 if form.get("guide") else queries.guide_tokens(form.get("wants", ""))
         left_out = _many(form, "leave_out")
         return self.html("choice.html", parts=[*parts.values()], left_out=left_out, guide=guide)
 

@@ -50,7 +50,7 @@ _SECTION = patterns.lazy_pattern(
 )
 # A line of the choice, which the request lists with what it holds.
 _NUMBERED = patterns.lazy_pattern(r" *\d+  ")
-_FRAME = patterns.lazy_pattern(r"^--- (.+?)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$", re.MULTILINE)
+_FRAME = patterns.lazy_pattern(r"^--- (.+?)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---\n", re.MULTILINE)
 _TASK_CHARACTERS = 80
 # Of lists and quotes in one another.
 _NESTED = 100
