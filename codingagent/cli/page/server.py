@@ -371,7 +371,7 @@ class Page:
                     worker.remarks.remove(_WAITS)
                 worker.version += 1
                 self._wake(session_id)
-                return self.said(*done.remarks, fault=done.fault)
+                return self.said(*(e for e in done.remarks if e not in worker.remarks), fault=done.fault)
         return self.said()
 
     async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> None:
