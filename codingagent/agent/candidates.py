@@ -1,7 +1,7 @@
 """Try answers before one is taken: each is executed in a copy of the workspace, in a home of its own.
 
     sessions/ID/candidates/N/
-        home/workspace/     the copy, seen by commands under the workspace's own path
+        home/copy           leads to the copy, seen by commands under the workspace's own path
         home/sessions/ID/   the session's journal, which goes on there as here
         layer/              what commands write to folders that git ignores
 
@@ -10,6 +10,7 @@ as in any home.
 """
 
 import contextlib
+import filecmp
 import itertools
 import os
 import shutil
@@ -34,7 +35,8 @@ from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
 from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home
+from codingagent.storage.homes import Home, own_folders
+from codingagent.workspace.git_files import repository_of
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import quoted_path
 
@@ -42,7 +44,9 @@ from codingagent.workspace.programs import quoted_path
 _CACHE = "__pycache__"
 # What git needs in order to list the copy; commands see the repository itself, read-only.
 _OF_GIT = (".git", ".git/HEAD", ".git/config", ".git/index", ".git/info/exclude")
+_IN_GIT, _RULES = (".git/objects", ".git/refs"), (".gitignore", ".gitattributes")
 _NAMED = 5
+_NO_COPY = "the copy for candidate {} can't be made; `codingagent try` does it once there is room"
 _LOOK_EVERY_S = 0.1
 
 
@@ -87,6 +91,8 @@ class Trials:
         one = self.named(number)
         if one.asks or one.is_interrupted or one.session is None or not one.session.is_awaiting_answer:
             raise UsageError(f"candidate {number} {one.state or 'is done'}: it takes no further answer")
+        kept_as = one.session.session_id, one.session.sequence, f"_candidate{number}.txt"
+        self._home.mailbox.keep(data, *kept_as)  # the candidate's own folder goes with the session
         atomic_write.write_whole(one.home.mailbox.inbox / ANSWER, data)
 
     def run(self, numbers: Sequence[int]) -> None:
@@ -96,7 +102,9 @@ class Trials:
         """
         for one in map(self.named, numbers):
             if one.session is None and not one.damage:
-                with disk_errors(f"the copy for candidate {one.began.number} can't be made"):
+                with contextlib.ExitStack() as made, disk_errors(_NO_COPY.format(one.began.number)):
+                    # Half a copy would hold the room that all else needs.
+                    made.callback(atomic_write.remove_folder, one.home.root.with_name("home.tmp"))
                     self._copy(one)
         todo = [one for one in map(self.named, numbers) if one.is_interrupted]
         if len(todo) > 1:
@@ -112,8 +120,13 @@ class Trials:
         assert one.session is not None, "it has a copy"
         original, own = self._context.workspace.root, one.home.sessions.folder / one.session.session_id
         beside = tuple(original / name for name in _folders(one, "beside"))
-        copy = one.home.root / "workspace"
-        place = WorkLayout(copy, (), own / "tmp", own / "checkpoints", original, beside)
+        copy, hidden = (one.home.root / "copy").resolve(), own_folders(self._home.root, original)
+        place = WorkLayout(copy, hidden, own / "tmp", own / "checkpoints", original, beside)
+        # What the session learned meanwhile, and the person's wishes, count in the next request, too.
+        ours, theirs = (vault_file_of(at.sessions.folder, one.session) for at in (self._home, one.home))
+        theirs.keep_wishes(ours.wishes())
+        (held := theirs.load()).join(self._context.secrecy.vault)
+        theirs.save(held)
         show = person.record
         person = replace(person, record=lambda *told: isinstance(told[0], RequestWritten) or show(*told))
         with self._session_in(one.home, one.session, self._context.settings, person, place) as work:
@@ -169,28 +182,35 @@ class Trials:
         store, root = context.checkpointer.lazy_store.needed(), context.workspace.root
         made = one.home.root.with_name("home.tmp")
         atomic_write.remove_folder(made)
-        copy, own = made / "workspace", made / "sessions" / session_id
+        with repository_of(root) as repository:
+            above = repository.names if repository else ()  # its rules count in the copy, too
+        top, copied = (root, *root.parents)[len(above)], made / "workspace"
+        copy, own = copied.joinpath(*above), made / "sessions" / session_id
         for folder in (copy, own, made / "inbox", made / "outbox"):
             folder.mkdir(parents=True)
         found = store.take()
         left = [each.path for each in found.left_out]
         held = [path for path in store.covered(found.id) if not is_of_git(path)]
-        held += [path for path in left if not path.endswith("/")]
+        nested = [f"{each}.git" for each in found.listed.repositories] if found.listed else []
+        held += [path for path in (*left, *nested) if not path.endswith("/")]
         folders = [path.rstrip("/") for path in left if path.endswith("/")]
         folders = [each for each in folders if each.rpartition("/")[2] != _CACHE and (root / each).is_dir()]
-        beside = folders
-        if sys.platform == "linux":
-            from codingagent.workspace.copies import copy_files, files_below
+        assert sys.platform == "linux", "it has the sandbox"
+        from codingagent.workspace.copies import copy_files, files_below
 
-            # What is mounted on can't be removed, as a check does with what it makes anew.
-            below = {each: files_below(root, each) for each in folders}
-            beside = [each for each, inner in below.items() if inner is None]
-            copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values())), *_OF_GIT])
-        of_git = (".git/objects", ".git/refs") if (root / ".git").is_dir() else ()
-        for name in (*folders, *of_git):  # what is mounted on must be there
-            (copy / name).mkdir(parents=True, exist_ok=True)
+        # What is mounted on can't be removed, as a check does with what it makes anew.
+        below = {each: files_below(root, each) for each in folders}
+        beside = [each for each, inner in below.items() if inner is None]
+        copy_files(root, copy, [*held, *itertools.chain(*filter(None, below.values()))])
+        rules = ["/".join((*above[:depth], name)) for depth in range(len(above)) for name in _RULES]
+        copy_files(top, copied, (*_OF_GIT, *rules))
+        inner = [copy / path for path in nested if (root / path).is_dir()]
+        inner += [copied / name for name in _IN_GIT if (top / name).is_dir()]
+        for folder in (*(copy / name for name in folders), *inner):  # what is mounted on must be there
+            folder.mkdir(parents=True, exist_ok=True)
         for name, paths in (("beside", beside), ("ignored", folders)):
             (made / name).write_bytes(b"\0".join(map(os.fsencode, paths)))
+        (made / "copy").symlink_to(copy.relative_to(made))
         context.secrecy.save()
         for path in (self._home.sessions.folder / session_id).iterdir():
             if path.suffix in (".jsonl", ".json"):
@@ -216,9 +236,11 @@ class Trials:
             raise UsageError(f"{what}; try it again: codingagent try {again}")
         shut = _folders(one, "ignored") + [own.relative_to(root).as_posix() for own in own_code_in(root).kept]
         paths = [each.path for each in store.changes(one.before, one.after)] if one.before else []
-        if bad := [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]:
+        bad = [path for path in paths if any(f"{path}/".startswith(f"{each}/") for each in shut)]
+        left = store.left(one.before, one.after) if one.before else set[str]()
+        if bad := sorted(left.difference(filecmp.cmpfiles(one.home.root / "copy", root, left)[0], bad)) + bad:
             what = f"candidate {number} changed {some(bad, _NAMED)}, in a folder that git ignores"
-            raise UsageError(f"{what}, which no copy holds; give the answer without `try`")
+            raise UsageError(f"{what} or over 5 MB, which no copy holds; give the answer without `try`")
         return one
 
 

@@ -206,8 +206,9 @@ class Conversation:
         """Make a candidate's changes the turn, byte for byte as tried; UsageError if they can't be."""
         self.check.end()
         one = self.trials.takeable(number)
-        began, count = one.began, 0 if one.session is None else len(one.session.ends)
-        taken = AnswerTaken(began.sequence, began.name, began.digest, now(), (), count, candidate=number)
+        assert one.session is not None, "it has ended"
+        began, told = one.began, ((), len(one.session.ends), (), bool(one.session.lacks_guide))
+        taken = AnswerTaken(began.sequence, began.name, began.digest, now(), *told, candidate=number)
         self._log.record(taken)
         self._log.sync()
         self._adopt(taken)

@@ -77,7 +77,7 @@ def open_workspace(
     if place.original is not None:
         if not isinstance(sandbox, bubblewrap.Bubblewrap):
             raise UsageError(bubblewrap.NO_TRIALS)
-        layer = place.root.parent.parent / "layer"
+        layer = place.temporary.parents[3] / "layer"
         sandbox = replace(sandbox, copy=place.root, beside=place.beside, layer=layer)
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)

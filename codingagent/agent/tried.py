@@ -57,9 +57,8 @@ class Tried(Struct, frozen=True):
 
     def awaits(self, sequence: int) -> bool:
         """Return whether an answer to this request of its own, later than the session's, is awaited."""
-        session = self.session
-        is_waiting = session is not None and session.is_awaiting_answer and session.sequence == sequence
-        return is_waiting and sequence > self.began.sequence
+        own = self.session
+        return own is not None and own.is_awaiting_answer and own.sequence == sequence > self.began.sequence
 
     @property
     def before(self) -> str:

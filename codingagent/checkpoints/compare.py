@@ -90,6 +90,10 @@ class Reader:
         found = (self._notes(commit).left_out_of(paths) for commit in commits if paths)
         return set[str]().union(*found)
 
+    def left(self, *commits: str) -> set[str]:
+        every = {left for commit in commits for left in self._notes(commit).left}
+        return {each.path for each in every if not (each.is_ignored or is_of_git(each.path))}
+
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
         if old == new:

@@ -294,9 +294,11 @@ class Bubblewrap(Struct, frozen=True):
         yield Mount("bind", root, copy, file_id(copy), is_read_only=False)
         for folder in self.beside:
             yield Mount("layer", folder, folder, file_id(folder), stored=_stored(folder), is_optional=True)
-        nested = (each.place() for each in self.repositories)
+        nested = (git for each in self.repositories if root in (git := each.place()).parents)
+        hidden = {folder.resolve() for folder in self.hidden}
         for git in dict.fromkeys((*folders.git_folders(root), *nested)):
-            yield Mount("bind", git, git, file_id(git))
+            if not _is_within(git, hidden):
+                yield Mount("bind", git, git, file_id(git))
         for each in folders.files_of_secrets(copy, set()) if self.masks_secrets else ():
             yield Mount("empty", root / each.relative_to(copy), identity=file_id(each))
 

@@ -64,7 +64,7 @@ def _copy(name: str, there: int, here: int) -> None:
     except OSError as fault:
         if fault.errno == errno.ELOOP:
             os.symlink(os.readlink(name, dir_fd=there), name, dir_fd=here)
-        elif fault.errno not in (errno.ENOENT, errno.ENXIO):
+        elif fault.errno not in (errno.ENOENT, errno.ENXIO, errno.EACCES):  # nobody reads it there either
             raise
         return
     with contextlib.ExitStack() as stack:

@@ -13,13 +13,17 @@ import pytest
 from msgspec.structs import replace
 
 from codingagent.agent import factory
+from codingagent.agent.secrecy import vault_file_of
 from codingagent.agent.tried import difference, named
 from codingagent.checkpoints.undo import UndoChoice, take_back
-from codingagent.errors import ApprovalError, UsageError
+from codingagent.cli.page.workers import words_of
+from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.notices import Remark
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.secrets.vault import Wishes
+from codingagent.storage.homes import Home
 from tests.helpers import LiveSession, live_session, wait_until
 from tests.killing import (
     Tree,
@@ -34,6 +38,7 @@ from tests.killing import (
 )
 from tests.sandboxes import needs_bwrap
 from tests.warm import start_command
+from tests.workspace.test_git_history import git
 
 pytestmark = [pytest.mark.usefixtures("plain"), pytest.mark.with_git]
 
@@ -145,6 +150,14 @@ def test_a_check_makes_anew_what_git_ignores(live: LiveSession) -> None:
         ((GREEN,), "sum.txt", 1, "sum.txt changed in the workspace since"),
         ((GREEN,), "other.txt", 1, "other.txt changed in the workspace since"),
         ((create("deps/dep", "mine"),), "", 1, "in a folder that git ignores"),
+        (
+            (command("head -c 5000001 /dev/zero > large"),),
+            "",
+            1,
+            "changed large, in a folder that git ignores or over",
+        ),
+        ((command("echo >> large.bin"),), "", 1, "changed large.bin, in a folder that git ignores or over"),
+        ((command("rm large.bin"),), "", 1, "changed large.bin, in a folder that git ignores or over"),
         ((command("rm -rf old.txt"),), "", 1, "asks you: RUN_COMMAND rm -rf old.txt"),
         (("=== HEADER ===\n=== PROTOCOL ===\n",), "", 1, "is no answer"),
     ],
@@ -152,6 +165,7 @@ def test_a_check_makes_anew_what_git_ignores(live: LiveSession) -> None:
 def test_what_would_not_be_as_tried_is_refused(
     live: LiveSession, answers: tuple[str, ...], change: str, number: int, why: str
 ) -> None:
+    (live.workspace / "large.bin").write_bytes(bytes(5_000_001))
     tried(live, *answers)
     if change:
         (live.workspace / change).write_text("the person's\n", "utf-8")
@@ -173,6 +187,8 @@ def test_a_red_one_goes_on_with_its_own_chat_and_is_taken_with_all_its_turns(liv
     head = f'[REPLY session="{live.session_id}" sequence="2"]\n'
     live.drop(f"{head}{create('sum.txt', '3')}[END]\n", "second.txt")
     live.conversation.take("second.txt")
+    kept = live.home.mailbox.processed / f"{live.session_id}_seq0002_candidate1.txt"
+    assert kept.read_text("utf-8") == f"{head}{create('sum.txt', '3')}[END]\n"
     assert (live.workspace / "more.txt").read_text("utf-8") == "more\n"
     assert (live.workspace / "sum.txt").read_text("utf-8") == "3\n"
     assert live.conversation.session.sequence == 2
@@ -208,6 +224,20 @@ def test_a_secret_that_a_candidate_finds_first_goes_to_no_chat(live: LiveSession
         assert "SECRET-" in request
         assert secret not in request
     assert secret in (live.workspace / "old.txt").read_text("utf-8")
+
+
+def test_what_another_candidate_found_and_the_person_hides_goes_to_no_chat(live: LiveSession) -> None:
+    secret, word = "Xq9vLr2mTz8wPd", "Aardvark Limited"
+    (live.workspace / ".env").write_text(f"DB_PASSWORD={secret}\n", "utf-8")
+    (live.workspace / "old.txt").write_text(f"{secret} of {word}\n", "utf-8")
+    tried(live, RED)
+    tried(live, '[READ_FILE path=".env"]\n' + create("sum.txt", "4"))
+    vault_file_of(live.home.sessions.folder, live.conversation.session).keep_wishes(Wishes(hide=(word,)))
+    live.conversation.trials.give(1, (command("cat old.txt") + RED).encode())
+    live.conversation.try_candidates([1])
+    own = named(live.home, live.conversation.session, 1).home.mailbox.outbox_path(live.session_id, 3)
+    assert secret not in (text := own.read_text("utf-8"))
+    assert word not in text
 
 
 def test_a_damaged_candidate_is_told_and_stops_no_other(live: LiveSession) -> None:
@@ -398,3 +428,91 @@ def test_kills_while_it_is_tried_and_while_it_is_taken(tmp_path: Path, live: Liv
     assert workspace.joinpath("many/59.txt").exists()
     assert live.home.sessions.load(live.session_id).sequence == 2
     no_halves(live.home.root)
+
+
+def test_the_files_of_a_submodule_and_of_a_nested_repository_are_as_others(
+    tmp_path: Path, live: LiveSession
+) -> None:
+    """Nobody is asked about a `.git` that no command changed; a home may be named by a link."""
+    places = [live.workspace / name for name in ("by_file", "by_folder", "nested")]
+    for place in (live.workspace, *places):
+        place.mkdir(exist_ok=True)
+        apart = ["--separate-git-dir", str(tmp_path / "own.git")] if place == places[0] else []
+        git(place, "init", "-q", *apart)
+        (place / "sum.txt").write_text("0\n", "utf-8")
+        git(place, "add", "sum.txt")
+        git(place, "commit", "-qm", "first")
+    git(live.workspace, "-c", "advice.addEmbeddedRepo=false", "add", "by_file", "by_folder")
+    live.work.close()
+    (link := tmp_path / "link").symlink_to(live.home.root)
+    answer = tmp_path / "answer.txt"
+    changed = "".join(create(f"{place.name}/sum.txt", "1") for place in places)
+    made = " ".join(f"{place.name}/made" for place in places)
+    answer.write_text(changed + command(f"touch {made}") + create("sum.txt", "3"), "utf-8")
+    for words in (("try", str(answer)), ("take", "1")):
+        found = command_line_here(link, *words)
+        assert (found[0], found[2]) == (0, ""), found
+    assert [(place / "sum.txt").read_text("utf-8") for place in places] == ["1\n"] * 3
+    assert all((place / "made").exists() for place in places)
+
+
+def test_in_a_folder_of_a_repository_its_rules_count(tmp_path: Path, live: LiveSession) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("*.o\nworkspace/out/\n", "utf-8")
+    answer = command("mkdir out; echo x | tee made made.o out/made") + create("sum.txt", "3")
+    assert tried(live, answer) == [True]
+    told = live.conversation.session.tried[1].told
+    assert "made, sum.txt" in told
+    live.conversation.take_candidate(1)
+    assert sorted(each.name for each in live.workspace.iterdir()) == sorted(
+        [".gitignore", "deps", "made", "old.txt", "sum.txt"]
+    )
+
+
+def test_commands_of_a_copy_see_no_home_that_is_in_the_workspace(tmp_path: Path) -> None:
+    needs_bwrap()
+    (answer := tmp_path / "answer.txt").write_text(create("made", "1"), "utf-8")
+    (workspace := tmp_path / "workspace").mkdir()
+    git(workspace, "init", "-q")
+    home, check = workspace / ".codingagent", "ls -dA .codingagent/* && exit 1; git log 2>&1 | grep commits"
+    at = "--workspace", str(workspace), "--check", check
+    command_line_here(home, "new", "--no-wait", *at, "x")
+    found = command_line_here(home, "try", str(answer))
+    assert "candidate 1: check green" in found[1], found
+
+
+def test_half_a_copy_takes_no_room(live: LiveSession) -> None:
+    """On a full disk nothing else could be done."""
+    number = live.conversation.trials.begin(GREEN.encode())
+    (kept := live.home.mailbox.processed / live.conversation.session.candidates[0].name).unlink()
+    with pytest.raises(WorkError, match="can't be made; `codingagent try` does it once"):
+        live.conversation.try_candidates([number])
+    assert not list(live.home.sessions.folder.glob("*/candidates/1/*"))
+    kept.write_text(GREEN, "utf-8")
+    live.conversation.try_candidates([number])
+    live.conversation.take_candidate(number)
+
+
+def test_a_chat_that_keeps_no_guide_has_it_once_its_answer_is_taken(tmp_path: Path) -> None:
+    needs_bwrap()
+    with live_session(tmp_path, settings=Settings(check="true", guide="installed")) as live:
+        tried(live, GREEN)
+        live.conversation.take_candidate(1)
+        assert "[CREATE_FILE" in live.request().partition("=== CONTEXT")[0]
+
+
+def test_a_candidate_is_of_the_session_whose_page_it_is_on(tmp_path: Path) -> None:
+    """Of several sessions that wait, the latest one is meant otherwise."""
+    needs_bwrap()
+    for number in (1, 2):
+        (tmp_path / f"{number}.txt").write_text(create("sum.txt", f"{number}"), "utf-8")
+        command_line_here(tmp_path, "new", "--no-wait", "--check", "true", f"{number}")
+    sessions = Home.of(tmp_path).sessions
+    first, second = sorted(map(sessions.load, sessions.ids()), key=lambda each: each.task)
+    command_line_here(tmp_path, "try", str(tmp_path / "2.txt"))
+    command_line_here(tmp_path, "try", "--session", first.session_id, str(tmp_path / "1.txt"))
+    for action in ("try", "take"):
+        words, _ = words_of(action, first, {"number": "1"})
+        assert command_line_here(tmp_path, *words)[0] == 0
+    assert (tmp_path / "workspace/sum.txt").read_text("utf-8") == "1\n"
+    assert [sessions.load(each.session_id).sequence for each in (first, second)] == [2, 1]

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path
@@ -25,6 +26,7 @@ from codingagent.cli.page.access import CONNECTIONS, BoundedConnection
 from codingagent.cli.page.queries import PageState
 from codingagent.cli.page.server import Page
 from codingagent.model.settings import Settings
+from codingagent.storage.homes import Home
 from tests.helpers import wait_until
 from tests.page.browsing import Served, keys_of, served
 from tests.warm import run_command, start_command
@@ -314,6 +316,16 @@ def test_a_nul_in_a_field_is_refused_in_words(found: Served, keys: Keys, own: st
     response = ask(found, "/begin", "POST", body.encode(), Origin=own, **keys)
     assert response.status == 422
     assert _named(found.home) == before
+
+
+def test_of_ticks_at_once_each_one_counts(found: Served, keys: Keys, own: str, session: str) -> None:
+    """Each builds on what was left out before it."""
+    names = [f"{number}.txt" for number in range(3)]
+    with ThreadPoolExecutor() as pool:
+        posts = [(found, f"{session}/leave", "POST", f"path={name}".encode()) for name in names]
+        done = [pool.submit(ask, *post, Origin=own, **keys) for post in posts]
+    assert {each.result().status for each in done} == {200}
+    assert {*Home.of(found.home).sessions.load(session.rpartition("/")[2]).leave_out} == {*names}
 
 
 def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> None:

@@ -21,26 +21,27 @@ app = typer.Typer()
 
 @contextlib.contextmanager
 def _at_work(
-    context: typer.Context, given: SessionOptions, *, json: bool
+    context: typer.Context, given: SessionOptions, session: str | None, *, json: bool
 ) -> Iterator[shared_session.SharedSession]:
-    """Yield the session whose request waits."""
+    """Yield the session that is named, else the latest whose request waits."""
     home = home_of(context)
     with (
         output.screen_for(json) as screen,
         shared_session.locked(home, screen.remark),
-        opened(home, waiting_of(home), screen, given) as shared,
+        opened(home, waiting_of(home, session), screen, given) as shared,
     ):
         yield shared
 
 
 @app.command(epilog="Example: codingagent try answer.txt", name="try")
 @with_options("yes accept_formats")
-def _try(
+def _try(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     given: SessionOptions,
     files: Annotated[list[Path] | None, option("tried")] = None,
     after: Annotated[int | None, option("after")] = None,
     compare: Annotated[tuple[int, int] | None, option("compare")] = None,
+    session: Annotated[str | None, option("tried in")] = None,
     json: Json = False,
 ) -> None:
     """Try answers to the current request, each in a copy of the workspace; compare what came of them.
@@ -49,10 +50,10 @@ def _try(
     """
     if compare is not None:
         home = home_of(context)
-        sys.stdout.write(difference(home, waiting_of(home), *compare))
+        sys.stdout.write(difference(home, waiting_of(home, session), *compare))
         return
     answers = [_read(file) for file in files or ()]
-    with _at_work(context, given, json=json) as shared:
+    with _at_work(context, given, session, json=json) as shared:
         trials = shared.conversation.trials
         shared.conversation.check.end()
         for data in answers if after is not None else ():
@@ -79,10 +80,11 @@ def _take(
     context: typer.Context,
     given: SessionOptions,
     number: Annotated[int, option("candidate")],
+    session: Annotated[str | None, option("tried in")] = None,
     json: Json = False,
 ) -> None:
     """Make what one of the tried answers changed the turn, byte for byte; nothing is run again."""
-    with _at_work(context, given, json=json) as shared:
+    with _at_work(context, given, session, json=json) as shared:
         conversation = shared.conversation
         shared.doing(partial(conversation.take_candidate, number))
         if not conversation.session.is_complete:

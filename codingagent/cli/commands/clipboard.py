@@ -53,7 +53,7 @@ def _copy(
 ) -> None:
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
-    state = waiting_of(home) if session is None else home.sessions.load(session)
+    state = waiting_of(home, session)
     if candidate is not None:
         own = named(home, state, candidate)
         home, state = own.home, own.session or state
@@ -93,7 +93,7 @@ def _paste(
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)
-    state = waiting_of(home) if session is None else home.sessions.load(session)
+    state = waiting_of(home, session)
     if editor:
         data = task_input.edited("answer.txt")
     elif not is_terminal(sys.stdin):

@@ -51,8 +51,10 @@ def here_home(context: typer.Context, workspace: Path | None, option: str = "--h
     return Path.cwd() / homes.HERE_HOME
 
 
-def waiting_of(home: Home) -> Session:
-    """Return the latest session whose request waits, else the latest session."""
+def waiting_of(home: Home, named: str | None = None) -> Session:
+    """Return the session that is named, else the latest whose request waits, else the latest."""
+    if named is not None:
+        return home.sessions.load(named)
     found = homes.all_sessions(home, fail)
     return next((each for each in found if each.is_awaiting_answer), None) or latest_of(home)
 

@@ -361,12 +361,15 @@ class Page:
                     if not turns or not turns[0].undoes:
                         raise UsageError("that turn is undone already: nothing was done")
                     form["turns"] = str(turns[0].undoes)
-                words, data = words_of(action, session, form)
+                words_of(action, session, form)  # what can't be is refused at once
                 if worker.is_running and is_in_turn:
                     worker.remarks.append(_WAITS)
                     worker.version += 1
                     self._wake(session_id)
-                done = await run([*self.desk.words, *words], data)
+                async with worker.acts:  # of two ticks, the second builds on what the first left out
+                    session = await run_in_threadpool(self._stories[session_id].read_on, home, session_id)
+                    words, data = words_of(action, session, form)
+                    done = await run([*self.desk.words, *words], data)
                 with contextlib.suppress(ValueError):
                     worker.remarks.remove(_WAITS)
                 worker.version += 1

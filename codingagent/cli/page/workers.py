@@ -74,7 +74,7 @@ class Worker:
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
         self.home, self._changed = [*home], changed
         self._running: tuple[asyncio.subprocess.Process, asyncio.Task[None]] | None = None
-        self._gate = asyncio.Lock()
+        self._gate, self.acts = asyncio.Lock(), asyncio.Lock()
         self._waits = asyncio.Event()
         self.session_id = ""
         """The session whose request waits, once it does."""
@@ -183,7 +183,8 @@ def words_of(action: str, session: Session, form: Mapping[str, str]) -> tuple[li
             return [given.get(word, word) for word in _WORDS[action].split()], None
         case "try":  # what the chat of a candidate answers next, or a yes to what it asks
             text = form.get("text", "").strip()
-            return ["try", f"--after={form.get('number')}", "--json", "-" if text else "--yes"], text.encode()
+            more = "--json", "-" if text else "--yes"
+            return ["try", f"--session={session_id}", f"--after={form.get('number')}", *more], text.encode()
         case "commit":
             branch, message = (form.get(name, "").strip() for name in ("branch", "message"))
             more = [*[f"--branch={branch}"] * bool(branch), *["--trust-ignored"] * ("trust" in form)]
