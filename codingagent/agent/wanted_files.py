@@ -18,8 +18,9 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import documents, journal_entries, observations, paths, plain_text
 from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.policy.rules import Deny, Policy, judge_read
-from codingagent.prompt.file_contents import FileView
+from codingagent.prompt.file_contents import FileView, unclipped
 from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.prompt.tokens import estimate
 from codingagent.secrets import files, vault
 from codingagent.workspace.real_paths import typed_in, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -301,6 +302,8 @@ class RankedFiles:
             text = text.replace(show.EDIT_IT, edit_it, 1)
             is_more = bool(self._held) and all(part.file.path in self._held for part in self.chosen)
             if len(text) <= (min(room, _MORE_CHARACTERS) if is_more else room):
+                sizes = map(estimate, unclipped(show.some_lines(v, v.lines) for v in self.views))
+                self.chosen = [structs.replace(p, tokens=n) for p, n in zip(self.chosen, sizes, strict=True)]
                 return text
             tokens //= 2
         self.chosen = []  # what the chat has is said all the same
@@ -311,8 +314,7 @@ class RankedFiles:
         if path not in self._held:
             return part
         shown = () if is_anew else self._held[path].unseen(part.shown, self._texts[path])
-        tokens = round(part.tokens * len(shown) / len(part.shown))
-        return structs.replace(part, shown=shown, tokens=tokens) if shown else None
+        return structs.replace(part, shown=shown) if shown else None
 
     def _relied(self) -> str:
         """Say which lines the chat has of the files chosen; find this out where it is not known yet."""

@@ -104,7 +104,8 @@ def _body(path: str, text: str, shown: Sequence[int]) -> str:
 
 def as_chosen(view: FileView, why: str) -> Chosen:
     """Return what is shown of a file for another reason than the choice."""
-    return Chosen(Ranked(view.path, 0, named=why), (*view.numbers,), view.total_lines, estimate(view.text))
+    tokens = estimate(*unclipped([view]))
+    return Chosen(Ranked(view.path, 0, named=why), (*view.numbers,), view.total_lines, tokens)
 
 
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
@@ -125,8 +126,9 @@ def for_programs(chosen: Sequence[Chosen], now_s: float) -> Iterator[dict[str, A
         if part.is_whole:
             yield {"path": path, "whole": True, "lines": part.total, "tokens": part.tokens, "why": why}
             continue
+        at, size, count = part.shown.index, part.tokens, len(part.shown)
         for first, last in spans(part.shown):
-            tokens = round(part.tokens * (last - first + 1) / len(part.shown))
+            tokens = size * (at(last) + 1) // count - size * at(first) // count  # their sum is `size`
             yield {"path": path, "firstLine": first, "lastLine": last, "tokens": tokens, "why": why}
 
 

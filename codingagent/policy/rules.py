@@ -1,14 +1,15 @@
 """Policy rules: whether an operation is allowed, denied or needs approval, as docs/settings.md says."""
 
+import difflib
 import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_type_hints
 
 from msgspec import Meta, Struct, ValidationError, convert, field
-from msgspec.structs import asdict, astuple, replace
+from msgspec.structs import astuple, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.operations import After
@@ -19,7 +20,7 @@ _Number = Annotated[int, Meta(ge=1)]
 _Patterns = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
 
 
-class FilesystemRules(Struct, frozen=True, forbid_unknown_fields=True):
+class FilesystemRules(Struct, frozen=True):
     enabled: bool = True
     read_only: bool = False
     max_file_size: _Number = 10 * 1024 * 1024
@@ -31,7 +32,7 @@ class FilesystemRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Paths whose change needs approval, by commands too. Empty: none does."""
 
 
-class ShellRules(Struct, frozen=True, forbid_unknown_fields=True):
+class ShellRules(Struct, frozen=True):
     enabled: bool = True
     allowed_commands: _Patterns = ()
     """If not empty, all other commands are denied, and lines that can't be judged."""
@@ -42,7 +43,7 @@ class ShellRules(Struct, frozen=True, forbid_unknown_fields=True):
     """The maximum time of a command in seconds. None: only the settings limit it."""
 
 
-class NetworkRules(Struct, frozen=True, forbid_unknown_fields=True):
+class NetworkRules(Struct, frozen=True):
     enabled: bool = False
 
 
@@ -275,28 +276,43 @@ def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
     return glob_matcher(known), glob_matcher(f"{known}/**")
 
 
-class _PolicyFile(Struct, forbid_unknown_fields=True):
-    extends: Literal["restrictive", "standard", "permissive"] = "standard"
-    filesystem: dict[str, object] = {}
-    shell: dict[str, object] = {}
-    network: dict[str, object] = {}
+_TABLES = ("filesystem", "shell", "network")
+_NUMBER = "a whole number from 1 up"
+_WANTED = {bool: "true or false", tuple: "a list of strings", int: _NUMBER, type(None): _NUMBER}
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
     """Return the policy in a TOML document, whose keys replace those that it `extends`; UsageError."""
-    try:
-        found = convert(document, _PolicyFile)
-        base = asdict(replace(PRESETS[found.extends], name=source))
-        changed = {
-            name: {**asdict(base[name]), **getattr(found, name)}
-            for name in ("filesystem", "shell", "network")
-        }
-        return convert(base | changed, Policy)
-    except ValidationError as fault:
-        what, _, where = str(fault).partition(" - at ")
-        named = f"{where.strip('`$.')}: " * bool(where)
-        how = "`codingagent help settings` shows what a policy file holds"
-        raise UsageError(f"{source}: {named}{what[:1].lower()}{what[1:]}; {how}") from fault
+    _check_keys(document, ["extends", *_TABLES], source, "")
+    base = document.get("extends", "standard")
+    if not isinstance(base, str) or base not in PRESETS:
+        names = ", ".join(PRESETS)
+        raise UsageError(f"{source}: extends is {base!r}; it must be one of {names}")
+    policy = replace(PRESETS[base], name=source)
+    for name in _TABLES:
+        table = document.get(name, {})
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{source}: {name} is {table!r}; it must be a table, [{name}]")
+        rules = getattr(policy, name)
+        _check_keys(table, [*rules.__struct_fields__], source, f"{name}.")
+        hints = get_type_hints(type(rules), include_extras=True)
+        for key, value in table.items():
+            try:
+                rules = replace(rules, **{key: convert(value, hints[key])})
+            except ValidationError as fault:
+                wanted = _WANTED[type(getattr(rules, key))]
+                where = f"{source}: {name}.{key}"
+                raise UsageError(f"{where} is {value!r}; it must be {wanted}") from fault
+        policy = replace(policy, **{name: rules})
+    return policy
+
+
+def _check_keys(table: Mapping[str, object], known: list[str], source: str, prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean '{prefix}{close[0]}'?" if close else f"known: {', '.join(known)}"
+            raise UsageError(f"{source}: unknown key '{prefix}{key}'; {hint}")
 
 
 def advice(policy: Policy) -> str:

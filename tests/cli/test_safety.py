@@ -182,8 +182,8 @@ def test_a_policy_file_in_the_workspace_is_refused(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[shel]\n", "unknown field `shel`"),
-        ("[shell]\nenabled = 3\n", "shell.enabled: expected `bool`, got `int`"),
+        ("[shel]\n", "did you mean 'shell'"),
+        ("[shell]\nenabled = 3\n", "shell.enabled is 3; it must be true or false"),
         ("[shell\n", "can't be read"),
     ],
 )

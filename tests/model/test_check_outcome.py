@@ -108,6 +108,9 @@ def test_a_failure_is_an_old_one_by_its_name_or_its_whole_output() -> None:
     assert compared(first, other) == check_outcome.Compared((), ("a.py::test_b",))
     named_anew = ran("pytest -q", 1, same.output)
     assert compared(first, named_anew) == check_outcome.Compared()
+    part = "SUBFAILED[a] (n='b - c') a.py::T::test_a - x\n1 failed, 1 passed, 2 subtests passed in 0.1s\n"
+    found = compared(ran("pytest", 1, part), ran("pytest", 1, f"more\n{part}"))
+    assert found == check_outcome.Compared(("a.py::T::test_a > [a] (n='b - c')",), (), True, True)
     nothing = ran("make", 2, "cc: no such file\n0.1s\n")
     later = ran("make", 2, "cc: no such file\n0.3s\n")
     assert compared(nothing, later) == check_outcome.Compared(is_same=True)

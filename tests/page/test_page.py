@@ -89,18 +89,20 @@ def test_answers_of_three_chats_are_tried_and_compared(page: Page, project: Path
         expect(candidate("#candidate-1")).to_contain_text("check FAILS")
         paste(page, answer(found, 1, new.format("a.txt", "good")))
         expect(candidate("#candidate-2")).to_contain_text("check green")
+        candidate("#candidate-1").get_by_text("Its own words").click()
+        candidate("#candidate-1").get_by_text("Go on with its chat").click()
+        candidate("#next-1").fill("typed so far")
         paste(page, answer(found, 1, "[RUN_COMMAND]\nrm -rf durations\n[/RUN_COMMAND]"))
         expect(candidate("#candidate-3")).to_contain_text("asks you: RUN_COMMAND rm -rf durations")
+        expect(candidate("#next-1")).to_have_value("typed so far")
         look(page, "candidates")
         assert not (project / "a.txt").exists()
         page.get_by_text("From 1 to 2").click()
         expect(candidate("#diff-try-1-2")).to_contain_text("good")
-        candidate("#candidate-1").get_by_text("Its own words").click()
         expect(candidate("#candidate-1 .words")).to_have_text("I *try*.")
         button("button", name="Say yes to all that 3").click()
         expect(candidate("#candidate-3")).to_contain_text("check FAILS")
         assert (project / "durations").is_dir(), "the yes is to its copy"
-        candidate("#candidate-1").get_by_text("Go on with its chat").click()
         candidate("#candidate-1").get_by_text("Copy its next request").click()
         expect(page.get_by_text("Copied: paste it into the chat of answer 1")).to_be_visible()
         assert "[FAILED] CHECK: Ran" in page.evaluate("navigator.clipboard.readText()")
@@ -710,12 +712,14 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         expect(page.locator("fieldset.parts")).to_contain_text("tokens: attached")
         page.get_by_label("shot.png", exact=True).check()
         drop(page, "other.csv", b"a,b\n1,2\n")
-        expect(page.locator("#attached")).to_contain_text("other.csv")
+        expect(page.locator("fieldset.parts")).to_contain_text("other.csv")
         drop(page, "absent.txt", b"of another folder")
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
         _is_tried(page, "python3 -m unittest discover -s tests -t .")
+        told = _costs(page.locator("fieldset.parts li"))
         page.get_by_role("button", name="Write the first request").click()
         _has_request(page, 1)
+        assert [] != told == _costs(page.locator("#parts > ul li"))
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         text = outbox.read_text("utf-8")
         found_there = [part in text for part in ("Notes of nothing in common.", "--- other.csv", "PART = ")]
@@ -739,6 +743,11 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
             page.get_by_role("link", name="Download, or drag").click()
         assert download.value.path().read_bytes() == outbox.read_bytes()
         _is_sent_as_it_is_listed(page, found)
+
+
+def _costs(lines: Locator) -> list[tuple[str, str]]:
+    texts = "\n".join(lines.all_inner_texts())
+    return sorted(re.findall(r"(\S+) (?:whole, |in part, )?([\d,]+) tokens", texts))
 
 
 def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
@@ -780,11 +789,12 @@ def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
         with (found.home / "sessions" / found.session_id / "journal.jsonl").open("ab") as journal:
             left = ("durations/text.py", "docs/notes.txt", "seconds1.py")
             journal.write(encode_record(RefreshAsked(now(), leave_out=left)))
-        expect(page.get_by_role("heading", name="At work", exact=True)).to_be_visible()
+        expect(page.get_by_text("it is being rewritten")).to_be_visible()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
         expect(tree.get_by_label("text.py", exact=True)).to_be_visible()
         expect(page.get_by_label("The chat's whole answer")).to_have_value("typed so far")
         expect(held.locator("li", has_text="seconds1.py")).to_contain_text("left out")
-    expect(page.get_by_role("heading", name="At work", exact=True)).to_have_count(0)
+    expect(page.get_by_text("it is being rewritten")).to_have_count(0)
     for name in ("docs/notes.txt", "durations/text.py"):
         tree.get_by_label(name.partition("/")[2], exact=True).click()
         expect(held.locator("li", has_text=name)).to_contain_text("tokens")
@@ -793,6 +803,87 @@ def _is_sent_as_it_is_listed(page: Page, found: Served) -> None:
     _has_request(page, 2)
     expect(held.get_by_label("durations/text.py")).to_be_disabled()
     listed_is_sent(2)
+
+
+def test_a_view_that_is_drawn_anew_is_as_the_person_left_it(page: Page, project: Path) -> None:
+    """What was opened, typed, ticked, scrolled to and focused: from each state to those that follow it."""
+    needs_bwrap()
+    (project / "build").mkdir()
+    (project / "build" / "x").write_text("x")
+    (project / "notes.csv").write_text("x\n")
+    tree, label = page.locator("#tree"), page.get_by_label
+    typed, by_hand = label("The chat's whole answer"), page.get_by_text("Type or paste it into a field")
+    with served(project) as found:
+        begin(page, found, check="true")
+        page.get_by_text("Other files").click()
+        tree.get_by_text("durations/", exact=True).click()
+        expect(tree.get_by_label("text.py")).to_be_visible()
+        box = page.locator("#parts > ul input").first
+        name = box.get_attribute("data-part")
+        box.focus()
+        page.keyboard.press("Space")  # its line moves to the end
+        expect(page.locator("#parts")).to_contain_text("left out")
+        assert page.evaluate("document.activeElement.dataset.part") == name
+        page.get_by_role("button", name="Copy", exact=True).click()
+        expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
+        _in_terminal(found, "say", found.session_id, "in short")
+        expect(page.get_by_text("copy it again")).to_be_visible()
+        page.get_by_text("More", exact=True).click()
+        label("The check", exact=True).fill("test -e build")
+        by_hand.click()
+        typed.fill("typed so far")
+        lines = "seq 200; for each in go on; do until [ -e .git/$each ]; do sleep .1; done; echo $each; done"
+        body = f"[RUN_COMMAND]\n{lines}\n[/RUN_COMMAND]\n[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]"
+        (found.home / "inbox" / "a.txt").write_text(answer(found, 1, body))
+        _is_left_as_it_is_at_work(page, found)
+        _has_request(page, 2)
+        expect(tree.get_by_label("text.py")).to_be_visible()
+        expect(typed).to_have_value("typed so far")
+        expect(label("The check", exact=True)).to_have_value("test -e build")
+        expect(page.locator("#more-files").get_by_label("notes.csv")).to_be_checked()
+        _is_left_as_it_is_when_done(page, found, typed)
+
+
+def _is_left_as_it_is_at_work(page: Page, found: Served) -> None:
+    """And while an operation asks."""
+    output, dialog = page.locator("#output"), page.get_by_role("dialog")
+    expect(output).to_contain_text("200")
+    output.evaluate("each => { each.scrollTop = 0; }")
+    (found.folder / ".git" / "go").touch()
+    expect(output).to_contain_text("go")
+    assert output.evaluate("each => each.scrollTop") == 0
+    page.get_by_text("Add files").click()
+    page.locator("#more-files").get_by_label("notes.csv").check()
+    (found.folder / ".git" / "on").touch()
+    dialog.get_by_label("Reason").fill("it is needed")
+    _in_terminal(found, "say", found.session_id, "in words")
+    expect(page.get_by_text("in words").first).to_be_attached()
+    expect(dialog.get_by_label("Reason")).to_have_value("it is needed")
+    dialog.get_by_role("button", name="No").click()
+
+
+def _is_left_as_it_is_when_done(page: Page, found: Served, typed: Locator) -> None:
+    """Done, undone in part, and reopened."""
+    for number, name in ((2, "a.txt"), (3, "b.txt")):
+        typed.evaluate("each => { each.focus(); each.setSelectionRange(2, 5); }")
+        text = answer(found, number, f"{NEW.format(name)}\n[DONE]\nIt is {name}.\n[/DONE]")
+        (found.home / "inbox" / f"{number}.txt").write_text(text)
+        expect(page.locator("#diff-0")).to_be_attached()
+        if number == 2:
+            page.get_by_label("Message").fill("As I say it")
+            page.get_by_text("All changes together").click()
+            expect(page.locator("#diff-0 .added").first).to_be_attached()
+            page.locator("#diff-0").get_by_label("side by side").check()
+            _in_terminal(found, "undo", found.session_id)
+            expect(page.locator("#diff-0 .added")).to_have_count(0)
+            _in_terminal(found, "say", found.session_id, "more")
+            _has_request(page, 3)
+            expect(typed).to_have_value("typed so far")
+    expect(page.get_by_label("Message")).to_have_value("As I say it")
+    expect(page.locator("#diff-0")).to_contain_text("b.txt")
+    _in_terminal(found, "say", found.session_id, "again")
+    expect(typed).to_be_focused()
+    assert typed.evaluate("each => [each.selectionStart, each.selectionEnd]") == [2, 5]
 
 
 def test_a_task_takes_four_keys_from_its_words_to_the_commit(

@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -30,6 +29,7 @@ from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
 from tests.helpers import wait_until
 from tests.page.browsing import Served, keys_of, served
+from tests.warm import run_command, start_command
 
 Keys = dict[str, Any]
 
@@ -197,8 +197,10 @@ def test_a_request_that_takes_too_long_to_come_is_ended() -> None:
         server = await loop.create_server(lambda: Impatient(config, state, {}), "127.0.0.1", 0)
         place = server.sockets[0].getsockname()
         head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\n"
-        whole, writer = await asyncio.open_connection(*place)
-        writer.write(head + b"abc")
+        # It is all there before the server hears of it: what comes goes before what is due.
+        connection = socket.create_connection(place)
+        connection.sendall(head + b"abc")
+        whole, writer = await asyncio.open_connection(sock=connection)
         for part in (b"", head[:9], head + b"ab"):
             reader, other = await asyncio.open_connection(*place)
             other.write(part)
@@ -330,12 +332,11 @@ def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> N
     """Also in a home whose earlier sessions work elsewhere; the folder may go; the system may end it."""
     home, work = tmp_path / "home", tmp_path / "work"
     work.mkdir()
-    program = [sys.executable, "-m", "codingagent", "--home", str(home)]
     env = {**os.environ, "BROWSER": "true", "XDG_STATE_HOME": str(tmp_path / "state")}
-    new = [*program, "new", "--no-wait", "--sandbox", "off", "x"]
-    subprocess.run(new, env=env, check=True, stdout=subprocess.DEVNULL)
-    words = [*program, "page", "--workspace", str(work)]
-    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process, ExitStack() as stack:
+    begin, *page = ("new", "--no-wait", "--sandbox", "off", "x"), "page", "--workspace", str(work)
+    assert run_command("--home", str(home), *begin, env=env, stdout=subprocess.DEVNULL).returncode == 0
+    served_page = start_command("--home", str(home), *page, env=env, stdout=subprocess.PIPE, text=True)
+    with served_page as process, ExitStack() as stack:
         stack.callback(process.kill)
         assert process.stdout is not None
         found = Served(work)

@@ -453,5 +453,5 @@ def test_a_wait_is_short_so_that_it_can_be_interrupted() -> None:
     connection = _Told(ours.family, ours.type, fileno=ours.detach())
     with theirs, Client(connection, timeout_s=0.5) as client, pytest.raises(CallTimeoutError):
         client.ping()
-    assert len(waits) > 2
+    assert len(waits) > 1
     assert all(wait is not None and wait <= 0.2 for wait in waits[1:])

@@ -121,8 +121,8 @@ def _begin(
         if settings.check and settings.check_first and not session.is_asking:
             shared.check_first(settings.check_first)
         screen.busy("looking through the workspace", count=screen.files_found)
-        requests.write()
         given.tell(requests)
+        requests.write()
         if given.no_wait:
             shared.announce_checked()
             return

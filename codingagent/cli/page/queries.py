@@ -111,9 +111,9 @@ def find(desk: PageState, name: str, data: bytes) -> str:
 
 
 @cache
-def guide_tokens() -> int:
+def guide_tokens(wants: str) -> int:
     """Return how many tokens of a request explain how to answer."""
-    return tokens.estimate(guide.protocol_text())
+    return tokens.estimate(guide.question_text() if wants == "words" else guide.protocol_text())
 
 
 def chat_links(settings: Settings) -> list[tuple[str, str]]:
@@ -209,8 +209,7 @@ async def check_tried(desk: PageState, check: str) -> dict[str, object]:
     """Run a check once, before any change, as it is run after changes; return what tried.html tells of it."""
     if not check.strip():
         return {"told": "type a command first"}
-    timeout = desk.settings.check_timeout * 1000
-    operation = {"type": "shell", "command": check, "timeout": timeout}
+    operation = {"type": "shell", "command": check, "timeout": desk.settings.check_timeout * 1000}
     message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
     words = [*desk.words, "run", "-", f"--workspace={desk.workspace}", "--yes"]
     done = await run(words, json.dumps(message).encode())

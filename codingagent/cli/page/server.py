@@ -133,7 +133,7 @@ class Page:
         for each in (each for each in done.objects if "path" in each):
             of_file = parts.setdefault(each["path"], {**each, "tokens": 0})
             of_file["tokens"] += each.get("tokens", 0)
-        guide = 0 if form.get("guide") else queries.guide_tokens()
+        guide = 0 if form.get("guide") else queries.guide_tokens(form.get("wants", ""))
         left_out = _many(form, "leave_out")
         return self.html("choice.html", parts=[*parts.values()], left_out=left_out, guide=guide)
 
@@ -374,7 +374,7 @@ class Page:
                     worker.remarks.remove(_WAITS)
                 worker.version += 1
                 self._wake(session_id)
-                return self.said(*done.remarks, fault=done.fault)
+                return self.said(*(e for e in done.remarks if e not in worker.remarks), fault=done.fault)
         return self.said()
 
     async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> None:

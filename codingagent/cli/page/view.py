@@ -48,9 +48,7 @@ _SECTION = patterns.lazy_pattern(
     r"|Requested File Contents|Conventions|Chosen Files|Environment))$",
     re.MULTILINE,
 )
-# A line of the choice, which the request lists with what it holds.
-_NUMBERED = patterns.lazy_pattern(r" *\d+  ")
-_FRAME = patterns.lazy_pattern(r"^--- (.+?)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---$", re.MULTILINE)
+_FRAME = patterns.lazy_pattern(r"^--- (.+?)(?: \(.*\))? ---\n(?s:.*?)^--- end \1 ---\n", re.MULTILINE)
 _TASK_CHARACTERS = 80
 # Of lists and quotes in one another.
 _NESTED = 100
@@ -83,6 +81,7 @@ class RequestView(Struct):
     """A request that waits to be sent."""
 
     number: int
+    at: str
     about: str
     is_short: bool
     """There is a short one, for a chat that has seen the earlier ones."""
@@ -175,8 +174,7 @@ class SessionView:
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
         self.is_waited_for = lock.is_held(home.waiting_path(session_id))
         """A process waits for the answer, here or in a terminal."""
-        kept = (turn.changed for turn in self.turns if not turn.is_undone)
-        self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
+        self.all_changed = [*dict.fromkeys(p for t in self.turns if not t.is_undone for p in t.changed)]
         made = [each for each in records if isinstance(each, entries.CommitMade)][-1:]
         self.commits = [replace(each, files=secrecy.hide_all(each.files)) for each in made]
         can_commit = self.session.is_complete and (self.all_changed or made)
@@ -198,13 +196,11 @@ class SessionView:
         self.candidates = [(number, secrecy.hide_all(ended) if ended else None) for number, ended in waits]
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
-        self.remarks = [text for text in worker.remarks if not (self.request and _NUMBERED.match(text))]
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
         self.asks = "\n".join(asked[:_RECORD_LINES] + _left_out(asked))
-        waiting = [said for said in self.hidden.said if said.sequence == self.session.sequence]
-        self.words = [said.text for said in waiting if said.text]
+        self.words = [e.text for e in self.hidden.said if e.text and e.sequence == self.session.sequence]
         summary = [each.summary for each in self.hidden.results if isinstance(each, events.Finished)]
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
@@ -249,9 +245,8 @@ class SessionView:
                 can_go = section == "Chosen Files" or path in session.attached
                 parts.append((path, secrecy.hide(path), tokens.estimate(frame[0]), can_go))
         left_out = [(glob, secrecy.hide(glob)) for glob in session.leave_out]
-        sizes = beside_in(records).items()
-        beside = [(path, secrecy.hide(path), file_list.human_size(size)) for path, size in sizes]
-        return RequestView(session.sequence, about, is_short, pieces, parts, left_out, beside)
+        beside = [(path, secrecy.hide(path), file_list.human_size(n)) for path, n in written.beside.items()]
+        return RequestView(session.sequence, written.at, about, is_short, pieces, parts, left_out, beside)
 
 
 def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:

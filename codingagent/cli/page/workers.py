@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from codingagent.errors import UsageError
-from codingagent.model.patterns import sections, table
+from codingagent.model.patterns import lazy_pattern, sections, table
 from codingagent.model.session_state import Session
 
 # A record may hold the text of a file.
@@ -29,6 +29,8 @@ _LINE_BYTES = 2**27
 _OUTPUT_CHARACTERS = 20_000
 # Each file that is chosen for a request has one.
 _REMARKS = 100
+# What is shown elsewhere: a line of the choice, and what heads records of other processes.
+_SHOWN = lazy_pattern(r" *\d+  |in another terminal:$")
 # Time to end what a command started.
 _STOP_S = 10.0
 
@@ -58,7 +60,7 @@ class Done(Struct):
         """What it said: remarks, lines about what was left out, and what programs that it started printed."""
         told = [each["text"] for each in self.objects if each.get("kind") in ("remark", "line")]
         lines = [line for line in self.errors.split("\n") if line]
-        return told + (lines[:-1] if self.fault else lines)
+        return [e for e in told if not _SHOWN.match(e)] + (lines[:-1] if self.fault else lines)
 
 
 class Worker:
@@ -125,7 +127,7 @@ class Worker:
             case "waiting":
                 self.session_id = found["sessionId"]
                 self._waits.set()
-            case "remark":
+            case "remark" if not _SHOWN.match(found["text"]):
                 self.remarks.append(found["text"])
                 self.version += 1
             case "reply_taken":

@@ -107,6 +107,8 @@ let shownHere = "";
 
 async function load() {
   shownHere = here();
+  did.clear();
+  focused = null;
   await htmx.ajax("GET", shownHere, { target: document.body, swap: "innerHTML" });
   new MutationObserver(heed).observe(byId("said"), { childList: true });
   look();
@@ -185,8 +187,10 @@ async function copy(button) {
       await navigator.clipboard.writeText(await text);
     }
     lastSeen = await text;
-    byId("copied").textContent = button.dataset.then;
-    byId("paste")?.focus();
+    const own = button.closest("[id^=chat-]");  // of a candidate, far from what is above
+    if (own) say(button.dataset.then);
+    else byId("copied").textContent = button.dataset.then;
+    (own?.querySelector("textarea") ?? byId("paste"))?.focus();
   } catch (fault) {
     say(`It could not be copied (${fault.message}): download the file instead.`, true);
   }
@@ -204,6 +208,8 @@ async function take(given, { isUnsure = false } = {}) {
   const body = isText ? given : new Blob(given);
   if (isUnsure) query.set("unsure", "1");
   const action = isOn("review") ? "review" : "answer";
+  if (action === "review") say("The answer is being read.");
+  else step = byId("now").dataset.step;
   const response = await fetch(`/s/${session()}/${action}?${query}`, { method: "POST", body });
   const html = await response.text();
   if (response.status === 409 && isText) {
@@ -215,12 +221,17 @@ async function take(given, { isUnsure = false } = {}) {
   const target = byId(isPlan ? "plan" : "said");
   target.innerHTML = html;
   htmx.process(target);
-  if (isPlan) target.querySelector("h3, button")?.focus();
-  else if (response.ok && byId("answer")) byId("answer").value = "";
+  if (isPlan) { hide(); target.querySelector("h3, button")?.focus(); }
+  else if (!response.ok) step = "";
+  else {
+    did.delete("answer");
+    if (byId("answer")) byId("answer").value = "";
+  }
 }
 
 // The server keeps what is reviewed: it outlives the tab.
 async function endReview(url) {
+  if (url !== "drop") step = byId("now").dataset.step;
   const response = await fetch(`/s/${session()}/${url}`, { method: "POST" });
   byId("said").innerHTML = await response.text();
   if (response.ok) byId("plan").replaceChildren();
@@ -348,15 +359,76 @@ document.addEventListener("change", (event) => {
   }
   // What goes along depends on these, too.
   if (byId("task") && (box.dataset.leaveOut || ["attach", "check", "wants", "guide"].includes(box.name))) htmx.trigger(byId("task"), "change");
-  if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
   // A cookie, because another page of this person may have another port.
   if (["auto", "review"].includes(box.id)) document.cookie = `codingagent_${box.id}=${box.checked ? 1 : ""}; path=/; max-age=31536000; samesite=strict`;
 });
 
 // A field is emptied when its words are taken, and not before.
-document.addEventListener("htmx:after:request", (event) => {
-  const form = event.target.closest?.("form[data-clear]");
-  if (form && event.detail.ctx.response?.raw.ok) form.reset();
+document.addEventListener("htmx:after:request", ({ detail }) => {
+  const form = detail.ctx.sourceElement.closest("form[data-clear]");
+  if (form && detail.ctx.response?.raw.ok) {
+    form.reset();
+    for (const each of form.elements) did.delete(each.id);
+  }
+});
+
+// --- what a person did --------------------------------------------------------------------------
+
+// By its id: an element that is drawn anew, or comes back in a later state, is as the person left it.
+const did = new Map();
+const FIELDS = "#main :is(textarea, input)[id]:not([type=hidden], [data-part], [data-leave-out])";
+let focused = null;
+let isAtEnd = true;
+
+function note() {
+  for (const each of document.querySelectorAll("#main details[id]")) did.set(each.id, { each, isOpen: each.open });
+  for (const each of document.querySelectorAll(FIELDS)) {
+    const { value, checked, defaultValue, defaultChecked } = each;
+    if (value !== defaultValue || checked !== defaultChecked) did.set(each.id, { each, value, checked });
+    else did.delete(each.id);
+  }
+  for (const each of document.querySelectorAll("#main [data-of]:not(:empty)")) did.set(each.id, { each, of: each.dataset.of });
+  const at = document.activeElement;
+  const id = at?.matches("summary") ? at.parentElement.id : at?.matches("textarea, input") && at.id;
+  if (id && byId("main")?.contains(at)) focused = { id, from: at.selectionStart, to: at.selectionEnd };
+  const output = byId("output");
+  isAtEnd = !output || output.scrollTop + output.clientHeight > output.scrollHeight - 20;
+}
+
+function redo() {
+  for (const [id, { each, isOpen, value, checked, of }] of did) {
+    const now = byId(id);
+    if (!now) continue;
+    did.delete(id);
+    if (now.matches("details")) { if (now !== each && now.open !== isOpen) now.querySelector("summary").click(); }
+    else if (of !== undefined) { if (now === each && now.dataset.of !== of) showAnew(now); }
+    else if (now.type === "checkbox") now.checked = checked;
+    else if (now.value === now.defaultValue) now.value = value;
+  }
+  const lost = focused && document.activeElement === document.body && byId(focused.id);
+  if (!lost) return;
+  (lost.matches("details") ? lost.querySelector("summary") : lost).focus({ preventScroll: true });
+  if (Number.isInteger(focused.from)) lost.setSelectionRange(focused.from, focused.to);
+}
+
+// What it was made of has changed.
+async function showAnew(each) {
+  if (each.matches("pre")) each.textContent = await textOf(each.dataset.from);
+  else if (each.dataset.from) htmx.ajax("GET", each.dataset.from, { target: each, swap: "innerHTML" });
+  else each.textContent = each.dataset.late;
+}
+
+// Who looks elsewhere is not brought back.
+document.addEventListener("pointerdown", () => { focused = null; });
+document.addEventListener("htmx:before:swap", note);
+document.addEventListener("htmx:after:swap", redo);
+
+// What a click brings may be out of sight: what comes first is shown.
+let step = "";
+
+document.addEventListener("htmx:before:request", ({ detail }) => {
+  const form = detail.ctx.sourceElement.closest("#now form");
+  if (form && !(form.closest("[aria-labelledby=say]") && byId("send"))) step = byId("now").dataset.step;
 });
 
 // --- what changes -------------------------------------------------------------------------------
@@ -366,6 +438,7 @@ const WAKE_MS = 700;
 
 function show(dialog) {
   if (!dialog || dialog.open) return;
+  dialog.querySelectorAll("button:not([data-close])").forEach((each) => { each.disabled = true; });
   dialog.showModal();
   byId("approval-title").focus();
   const wake = () => dialog.querySelectorAll("button[disabled]").forEach((each) => { each.disabled = false; });
@@ -377,6 +450,7 @@ let shown = "";
 function look() {
   const now = byId("now");
   if (now) document.title = now.dataset.title;
+  if (now && step && step !== now.dataset.step) { step = ""; now.scrollIntoView(); }
   for (const name of ["auto", "review"]) if (byId(name)) byId(name).checked = document.cookie.split("; ").includes(`codingagent_${name}=1`);
   mayRead.then((may) => { if (!may) byId("auto")?.closest("label").remove(); });
   const dialog = byId("approval");
@@ -388,7 +462,7 @@ function look() {
   if (!dialog) shown = "";
   tick();
   const output = byId("output");
-  if (output) output.scrollTop = output.scrollHeight;
+  if (output && isAtEnd) output.scrollTop = output.scrollHeight;
 }
 
 setInterval(() => {
