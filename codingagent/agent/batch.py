@@ -125,6 +125,8 @@ class Execution:
             if not (before := self.session.checkpoints.before):
                 raise WorkError(f"candidate {candidate.began.number} can't be taken without a checkpoint")
             for left in store.restore(candidate.after, before, paths):
+                if left.reason.startswith(("the disk ", "File too large")):
+                    raise WorkError(f"{left.told}; once that is mended, `codingagent resume` does the rest")
                 self.context.remark(f"not as it was tried: {left.told}")
         taken = self.session.taken
         assert taken is not None, "it was taken"

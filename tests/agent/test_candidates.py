@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import resource
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -520,3 +521,19 @@ def test_a_candidate_is_of_the_session_whose_page_it_is_on(tmp_path: Path) -> No
         assert command_line_here(tmp_path, *words)[0] == 0
     assert (tmp_path / "workspace/sum.txt").read_text("utf-8") == "1\n"
     assert [sessions.load(each.session_id).sequence for each in (first, second)] == [2, 1]
+
+
+def test_what_the_disk_refused_is_not_taken_in_part(live: LiveSession) -> None:
+    """Once there is room, the rest is done."""
+    tried(live, command("head -c 2000000 /dev/zero > large; touch made") + create("sum.txt", "3"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        with pytest.raises(WorkError, match=r"large: .*; once that is mended, `codingagent resume`"):
+            live.conversation.take_candidate(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert live.conversation.session.phase is Phase.EXECUTING
+    live.conversation.recover()
+    assert (live.workspace / "large").stat().st_size == 2_000_000
+    assert live.conversation.session.sequence == 2
