@@ -214,6 +214,9 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     """The success was of files that are no longer there."""
     with live_with(tmp_path) as live:
         live.answer(WRONG)
+        take_back(live.home, live.conversation.context.checkpointer, UndoChoice(1))
+        live.conversation.recover()
+        assert "The user's check failed when it was run last" in live.request()
         live.answer(RIGHT)
         take_back(live.home, live.conversation.context.checkpointer, UndoChoice(1))
         live.conversation.recover()

@@ -262,7 +262,7 @@ def _prompt(
         )
     has_check = session.checked is not None or context.environment.get("Check")
     if session.is_failing and has_check and not session.is_asking:
-        is_shown = not isinstance(session.checked, Denied | None)
+        is_shown = not (session.is_unchecked or isinstance(session.checked, Denied | None))
         found = compared(session)
         where = f"fails (see {Kind.CHECK} above)" if is_shown else "failed when it was run last"
         what = "fix first what did not fail before any change" if found.old else "fix that first"

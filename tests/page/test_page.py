@@ -57,6 +57,8 @@ def look(request: pytest.FixtureRequest) -> Look:
             page.set_viewport_size({"width": width, "height": 900})
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{view} is {wide} wide at {width}"
+            once = "document.documentElement.scrollHeight <= innerHeight"
+            assert width > 400 or page.evaluate(once), f"{view} scrolls in the window and in itself"
             if shots:
                 name = f"{view}-{width}-{scheme}.png"
                 page.screenshot(path=Path(shots) / name, full_page=True)
@@ -109,20 +111,26 @@ def test_answers_of_three_chats_are_tried_and_compared(page: Page, project: Path
         candidate("#next-1").fill(answer(found, 2, new.format("a.txt", "good, too")))
         button("button", name="Try it").first.click()
         expect(candidate("#candidate-1")).to_contain_text("check green")
+        page.set_viewport_size({"width": 400, "height": 600})  # what comes next is far above
         button("button", name="Take 1").click()
         _has_request(page, 2)
+        expect(page.get_by_role("button", name="Copy", exact=True)).to_be_in_viewport()
         assert (project / "a.txt").read_text("utf-8") == "good, too\n"
         button("button", name="Undo this turn").click()
         expect(page.locator("li.undone")).to_be_visible()
         assert not (project / "a.txt").exists()
-        page.get_by_text("More", exact=True).click()
-        page.get_by_label("Answers that are tried").fill("1")
-        page.get_by_label("take the only green one").check()
-        button("button", name="Change that").click()
-        expect(page.get_by_label("Answers that are tried")).to_have_attribute("value", "1")
-        paste(page, answer(found, 2, new.format("a.txt", "good")))
-        _has_request(page, 3)
-        assert (project / "a.txt").read_text("utf-8") == "good\n"
+        _takes_the_only_green_one(page, found)
+
+
+def _takes_the_only_green_one(page: Page, found: Served) -> None:
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Answers that are tried").fill("1")
+    page.get_by_label("take the only green one").check()
+    page.get_by_role("button", name="Change that").click()
+    expect(page.get_by_label("Answers that are tried")).to_have_attribute("value", "1")
+    paste(page, answer(found, 2, NEW.format("a.txt").replace("x\n[", "good\n[")))
+    _has_request(page, 3)
+    assert (found.folder / "a.txt").read_text("utf-8") == "good\n"
 
 
 def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> None:

@@ -216,7 +216,7 @@ def test_the_time_limit_ends_a_command(either: Run, line: str) -> None:
 @with_and_without_a_sandbox
 def test_output_before_the_time_limit_is_kept(either: Run) -> None:
     """Specification 003, RUN_COMMAND: stdout and stderr are captured, also of what timed out."""
-    outcome = either("echo out; echo err >&2; sleep 60", 0.3)
+    outcome = either("echo out; echo err >&2; sleep 60", 3)  # a busy machine needs a while to begin
     assert outcome.output == "out\nerr\n"
 
 
@@ -696,7 +696,7 @@ def test_a_command_that_stops_its_guard_has_the_same_limit(run: Run, tmp_path: P
     """Design, what it is: no command outlives its limit, also one that holds up its watcher."""
     marker = new_marker()
     line = f"echo up; kill -STOP $PPID; sleep {marker}"
-    with none_left(marker), agent(line, tmp_path, tier, 0.5) as process:
+    with none_left(marker), agent(line, tmp_path, tier, 3) as process:
         ended = threading.Event()
         assert line_from(process) == "up"
 
