@@ -82,7 +82,7 @@ def open_workspace(
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:
-        opened = Workspace(place.root, place.hidden, git=git)
+        opened = Workspace(place.root, place.hidden, git=git, original=place.original)
         workspace = stack.enter_context(contextlib.closing(opened))
         variables = environment(programs.persons_variables(), settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))

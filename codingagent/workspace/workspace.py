@@ -46,7 +46,10 @@ _EOL = _ENDS | {"-text", "binary"}
 
 
 class Workspace(path_walk.PathWalk):
-    """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None."""
+    """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None.
+
+    A copy goes by what never leaves of its `original`.
+    """
 
     def __init__(
         self,
@@ -56,8 +59,10 @@ class Workspace(path_walk.PathWalk):
         *,
         is_guest: bool = False,
         git: "Callable[[], Git | None]" = lambda: None,
+        original: Path | None = None,
     ) -> None:
         super().__init__(root, hidden, open_folder, is_guest=is_guest)
+        self._original = original
         self._git = git
         self._hidden_paths = hidden
         self._count_listed: Callable[[], int] = int
@@ -82,7 +87,7 @@ class Workspace(path_walk.PathWalk):
         """What never leaves, and where this folder is for those rules; None: there are none."""
         from codingagent.workspace.walk import rules_above
 
-        return rules_above(self.root, LEAVE_FILE)
+        return rules_above(self._original or self.root, LEAVE_FILE)
 
     def stays(self, path: str) -> bool:
         """Return whether a file is sent to no chat, by its path or by that of what it links to."""

@@ -13,8 +13,9 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS
 from codingagent.workspace.workspace import Workspace
-from tests.helpers import LiveSession, command_line, plain_session
+from tests.helpers import LiveSession, command_line, plain_session, run_here
 from tests.rows import each_row
+from tests.sandboxes import needs_bwrap
 
 KEPT = "the price is 4711"
 RULES = "# not ours to show\nprices/\n*.cost\n!open.cost\n"
@@ -55,6 +56,22 @@ def test_it_is_not_sent_whatever_an_answer_asks(live: LiveSession, asked: str) -
     live.answer(asked)
     assert KEPT not in live.request()
     assert (live.workspace / "a.cost").read_text() == f"{KEPT}\nx\n"
+
+
+def test_it_is_not_sent_to_the_chat_of_a_candidate(tmp_path: Path) -> None:
+    """Its copy has no rules where they lie in the home, as after `new --here`."""
+    needs_bwrap()
+    folder, answer = tmp_path / "project", tmp_path / "answer.txt"
+    (folder / ".codingagent").mkdir(parents=True)
+    for name, text in (("a.cost", KEPT), ("open.cost", "open\n"), (".codingagent/leave", RULES)):
+        (folder / name).write_text(text)
+    answer.write_text(reads("a.cost") + reads("open.cost"))
+    begun = "new", "--here", "--no-wait", "--try", "--check=false", "x"
+    for words in (begun, ("try", str(answer)), ("copy", "--candidate", "1")):
+        done = run_here(*words, folder=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "--- open.cost" in done.stdout
+    assert KEPT not in done.stdout
 
 
 def test_what_is_not_named_is_sent(live: LiveSession) -> None:
