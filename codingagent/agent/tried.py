@@ -109,7 +109,9 @@ class Tried(Struct, frozen=True):
         told = ", ".join(filter(None, (*parts, changed)))
         told += f'; "{plain_text.one_line(own, _WORDS_SHOWN)}"' * bool(own)
         waits = session.is_awaiting_answer and outcome != "green"
-        return entries.CandidateEnded(number, outcome, told, own, self.before, self.after, waits, at)
+        sent = [each.egress for each in self.records if isinstance(each, entries.RequestWritten) and waits]
+        after, last = (self.before, self.after), (at, session.sequence, sent[-1] if sent else None)
+        return entries.CandidateEnded(number, outcome, told, own, *after, waits, *last)
 
 
 _Ended = entries.OperationEnded | entries.CheckEnded

@@ -74,11 +74,17 @@ def timed(records: Iterable[entries.Record], mailbox: "Mailbox") -> Iterator[Lin
 
 
 def show_egress(session_id: str, records: Iterable[entries.Record], *, json: bool) -> None:
+    told = set[str]()
     for record in records:
-        if not isinstance(record, entries.RequestWritten) or record.egress is None:
+        if not isinstance(record, entries.RequestWritten | entries.CandidateEnded) or record.egress is None:
             continue
-        egress = record.egress
+        egress, to = record.egress, ""
         about = {"at": record.at, "session": session_id, "sequence": record.sequence}
+        if isinstance(record, entries.CandidateEnded):
+            about, to = {**about, "candidate": record.number}, f" to the chat of candidate {record.number}"
+            if egress.digest in told:  # each look at a candidate tells of it
+                continue
+            told.add(egress.digest)
         if json:
             write_json_line(sys.stdout, {**about, **to_builtins(egress)})
             continue
@@ -86,7 +92,7 @@ def show_egress(session_id: str, records: Iterable[entries.Record], *, json: boo
         kept = f"; never sent ({LEAVE_FILE}): {plain_text.some(egress.kept, 20)}" if egress.kept else ""
         hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
         _print(
-            f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
+            f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}{to}:"
             f" {egress.size_bytes} bytes, {plain_text.estimated(egress.tokens)}, SHA-256 {egress.digest};"
             f" files: {files or 'none'}; secrets ({egress.secrets}): {hidden or 'none'}{kept}"
         )

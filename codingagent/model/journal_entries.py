@@ -220,6 +220,9 @@ class CandidateEnded(Tagged, frozen=True, tag="candidate_ended"):
     waits: bool
     """Its own chat can answer a next request."""
     at: str
+    sequence: int = 0
+    egress: Egress | None = None
+    """That request, and what it sends."""
 
 
 class ChatsNamed(Tagged, frozen=True, tag="chats_named"):

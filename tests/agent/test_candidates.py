@@ -363,6 +363,7 @@ def test_the_commands(tmp_path: Path) -> None:
         (("try", str(files[0])), 0, "candidate 3: check FAILS"),
         (("copy", "--candidate", "3"), 0, "[FAILED] CHECK"),
         (("copy", "--candidate", "1"), 2, "there is no candidate 1"),
+        (("log", "--egress"), 0, "request 3 to the chat of candidate 3: "),
         (("try", "--diff", "0", "3"), 0, "+4"),
         (("try", "--diff", "1", "3"), 2, "can't be compared"),
     ):
