@@ -110,8 +110,10 @@ class Tried(Struct, frozen=True):
         told += f'; "{plain_text.one_line(own, _WORDS_SHOWN)}"' * bool(own)
         waits = session.is_awaiting_answer and outcome != "green"
         sent = [each.egress for each in self.records if isinstance(each, entries.RequestWritten) and waits]
-        after, last = (self.before, self.after), (at, session.sequence, sent[-1] if sent else None)
-        return entries.CandidateEnded(number, outcome, told, own, *after, waits, *last)
+        egress, before, after = sent[-1] if sent else None, self.before, self.after
+        return entries.CandidateEnded(
+            number, outcome, told, own, before, after, waits, at, session.sequence, egress
+        )
 
 
 _Ended = entries.OperationEnded | entries.CheckEnded
