@@ -62,7 +62,7 @@ def starts() -> Iterator[Figure]:
         new += [str(tree), "Say what this does"]
         name = f"`new --no-wait` on {_FILES:,} files"
         yield _figure(
-            f"{name} against importing typer and pydantic", new, [sys.executable, str(model)], folder, 1.8
+            f"{name} against importing typer and pydantic", new, [sys.executable, str(model)], folder, 1.9
         )
         others = {
             "files-to-prompt": ["files-to-prompt", str(tree), "-o", str(folder / "prompt.txt")],
