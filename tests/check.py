@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
-# Tests wait half of their time, for a process or a limit: three more than processors. Each imports all.
-WORKERS = str((os.cpu_count() or 1) + 3)
+# Tests wait half of their time, for a process or a limit: four more than processors. Each imports all.
+WORKERS = str((os.cpu_count() or 1) + 4)
 
 # Of memory, for the files of the tests: they are 300 MB.
 ROOM_BYTES = 2 * 2**30

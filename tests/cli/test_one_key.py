@@ -150,7 +150,7 @@ def test_a_long_task_goes_on_in_a_new_chat(clipboard: Path, tmp_path: Path) -> N
     failing = EDIT.format("notes.txt", "nothing like it", "x")
     made = [
         MAKE.replace("notes", f"notes{n}") + failing + f"[MESSAGE]\n{n} {'words ' * 400}\n[/MESSAGE]\n"
-        for n in range(30)
+        for n in range(14)
     ]
     for reply in made:
         drop(home, reply)
@@ -168,7 +168,7 @@ def test_a_long_task_goes_on_in_a_new_chat(clipboard: Path, tmp_path: Path) -> N
     text = clipboard.read_text("utf-8")
     assert "Task: the goal of it all\n" in text
     assert (
-        "\n  answer 29 changed notes28.txt; failed: EDIT_FILE notes.txt: File 'notes.txt' not found" in text
+        "\n  answer 13 changed notes12.txt; failed: EDIT_FILE notes.txt: File 'notes.txt' not found" in text
     )
     assert "it is full" not in text
     assert tokens.estimate(text.partition("=== PROMPT ===")[2]) <= 3_000
