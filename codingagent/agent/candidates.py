@@ -30,7 +30,7 @@ from codingagent.errors import ApprovalError, CodingAgentError, UsageError, disk
 from codingagent.model.journal_entries import CandidateBegan, RequestWritten
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import plural, some
-from codingagent.model.session_state import Phase, no_request_waits
+from codingagent.model.session_state import check_request_waits
 from codingagent.process.bubblewrap import NO_TRIALS, Bubblewrap
 from codingagent.process.runner import Runner
 from codingagent.storage import atomic_write
@@ -68,8 +68,7 @@ class Trials:
         `name` is its file in the inbox, which is then removed: what a kill left there is no second one.
         """
         context, session, digest = self._context, self._log.session, digest_of(data)
-        if session.phase is not Phase.AWAITING_ANSWER:
-            raise UsageError(no_request_waits(session))
+        check_request_waits(session)
         if not isinstance(context.sandbox, Bubblewrap):
             raise UsageError(NO_TRIALS)
         context.checkpointer.lazy_store.needed()

@@ -21,7 +21,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, file_changes, succeeded
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import estimated, in_request
-from codingagent.model.session_state import Phase, Said, Session, no_request_waits
+from codingagent.model.session_state import Phase, Said, Session, check_request_waits
 from codingagent.model.settings import chats, pasted
 from codingagent.policy.rules import advice
 from codingagent.process import bubblewrap, memory
@@ -95,14 +95,12 @@ class Requests:
         """
         if self.session.phase is Phase.REQUEST_DUE and leave_out is None:
             return
-        if self.session.phase is not Phase.AWAITING_ANSWER:
-            raise UsageError(no_request_waits(self.session))
+        check_request_waits(self.session)
         self.log.record(entries.RefreshAsked(now(), leave_out=leave_out))
 
     def unsay(self) -> None:
         """Withdraw the person's last words, or files, of the request that waits; `write` rewrites it."""
-        if self.session.phase is not Phase.AWAITING_ANSWER:
-            raise UsageError(no_request_waits(self.session))
+        check_request_waits(self.session)
         if not self.session.said or self.session.said[-1].sequence != self.session.sequence:
             raise UsageError("there is nothing to withdraw: this request has no words of yours")
         self.log.record(entries.RefreshAsked(now(), unsays=True))

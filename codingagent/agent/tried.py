@@ -121,8 +121,7 @@ _Ended = entries.OperationEnded | entries.CheckEnded
 
 def trials_of(session: session_state.Session) -> dict[int, entries.CandidateEnded | None]:
     """Return the candidates for the request that waits, and what came of each; UsageError if none waits."""
-    if not session.is_awaiting_answer:
-        raise UsageError(session_state.no_request_waits(session))
+    session_state.check_request_waits(session)
     return dict(session.trials)
 
 

@@ -8,6 +8,7 @@ from typing import Never, TypeVar, overload
 
 from msgspec import Struct, field
 
+from codingagent.errors import UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Event, Finished, MessageShown, Refused
 from codingagent.model.operations import Kind
@@ -325,8 +326,9 @@ def _ns(at: str) -> int:
     return round(datetime.fromisoformat(at).timestamp() * 1000) * 10**6
 
 
-def no_request_waits(session: Session) -> str:
-    session_id, phase = session.session_id, session.phase.value
-    return (
-        f"session {session_id} has no request that waits; it is {phase}: see `codingagent show {session_id}`"
-    )
+def check_request_waits(session: Session) -> None:
+    """Raise UsageError unless a request of the session waits for an answer."""
+    if not session.is_awaiting_answer:
+        session_id, phase = session.session_id, session.phase.value
+        see = f"see `codingagent show {session_id}`"
+        raise UsageError(f"session {session_id} has no request that waits; it is {phase}: {see}")

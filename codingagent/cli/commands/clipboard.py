@@ -57,8 +57,7 @@ def _copy(
     if candidate is not None:
         own = named(home, state, candidate)
         home, state = own.home, own.session or state
-    if state.phase is not session_state.Phase.AWAITING_ANSWER:
-        raise UsageError(session_state.no_request_waits(state))
+    session_state.check_request_waits(state)
     waiting = () if whole else home.mailbox.waiting_paths(state.session_id, state.sequence)
     path = (*waiting, home.mailbox.outbox_path(state.session_id, state.sequence))[0]
     with disk_errors(f"{path} can't be read"):
